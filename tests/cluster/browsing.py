@@ -135,6 +135,18 @@ class Page:
         await self._socket.close()
 
 
+async def shown(page: Page, script: str, holds: Any = bool) -> Any:
+    """The value of an expression as soon as something holds for it."""
+    return await eventually(lambda: page.run(script), holds, what=script)
+
+
+async def search(page: Page, text: str, holds: Any = bool) -> str:
+    """Type into the search of a map; what it says of what was found, as soon as something holds for that."""
+    await page.run("document.getElementById('query').focus(); document.getElementById('query').value = ''")
+    await page.type(text)
+    return str(await shown(page, "document.getElementById('found').textContent", holds))
+
+
 @contextlib.asynccontextmanager
 async def browser(folder: Path) -> AsyncIterator[Page]:
     """A browser with one tab, a profile of its own, and nothing of the network."""

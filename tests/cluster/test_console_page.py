@@ -9,11 +9,10 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
-from browsing import CONTRAST, NEEDS_CHROMIUM, Page, browser
+from browsing import CONTRAST, NEEDS_CHROMIUM, Page, browser, search, shown
 from consoles import Console, awaited, serving
 from many import large
 from people import C1, People, registration, token
@@ -30,7 +29,6 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.map import map_of
 from tenantry.serving import server
-from tenantry.testing import eventually
 
 pytestmark = [LEFT_TO_MAKE_WHOLE, NEEDS_CHROMIUM]
 INTERACTIVE_MS = 2000
@@ -64,11 +62,6 @@ async def console(control_plane: ControlPlane, world: World) -> AsyncIterator[Co
         yield found
 
 
-async def shown(page: Page, script: str, holds: Any = bool) -> Any:
-    """The value of an expression as soon as something holds for it."""
-    return await eventually(lambda: page.run(script), holds, what=script)
-
-
 async def opened(page: Page, console: Console) -> None:
     page.requests.clear()
     page.problems.clear()
@@ -83,9 +76,7 @@ def title(name: str) -> str:
 
 async def find(page: Page, name: str) -> None:
     """Type a name, and open the first that is found, by the keyboard alone."""
-    await page.run("document.getElementById('query').focus(); document.getElementById('query').value = ''")
-    await page.type(name)
-    await shown(page, "document.getElementById('found').textContent", lambda text: text.endswith("found"))
+    await search(page, name, lambda text: text.endswith("found"))
     await page.press("Tab")
     await page.press("Enter")
 

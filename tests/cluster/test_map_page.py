@@ -6,11 +6,10 @@ import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
-from browsing import CONTRAST, NEEDS_CHROMIUM, Page, browser
+from browsing import CONTRAST, NEEDS_CHROMIUM, Page, browser, search
 from commanding import Command
 from many import large
 from standing import World
@@ -21,7 +20,6 @@ from tenantry.cli.standing.read import marks, tells
 from tenantry.model.config import Config
 from tenantry.model.kinds import NAMESPACE
 from tenantry.model.map import MapSeen, map_of
-from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
 pytestmark = [LEFT_TO_MAKE_WHOLE, NEEDS_CHROMIUM]
@@ -92,13 +90,7 @@ async def test_the_tree_is_walked_by_keys(page: Page, many: Path) -> None:
 async def test_what_is_found_is_opened(page: Page, many: Path) -> None:
     """A name that is typed is listed, and opening it leads to it however deep it is, within a tenth of the time to start."""
     await page.open(many)
-    await page.run("document.getElementById('query').focus()")
-    await page.type("team-00777-8")
-
-    async def found() -> Any:
-        return await page.run("document.getElementById('found').textContent")
-
-    assert await eventually(found) == "1 found"
+    assert await search(page, "team-00777-8") == "1 found"
     await page.press("Tab")
     taken = await page.run(
         "(() => { const at = performance.now(); document.activeElement.click(); return performance.now() - at; })()"
@@ -110,13 +102,7 @@ async def test_what_is_found_is_opened(page: Page, many: Path) -> None:
 async def test_a_person_is_followed_to_everything_they_reach(page: Page, many: Path) -> None:
     """Typing a name gives the table of namespaces and roles, with the heading in focus for who cannot see it."""
     await page.open(many)
-    await page.run("document.getElementById('query').focus()")
-    await page.type("reader-42")
-
-    async def found() -> Any:
-        return await page.run("document.getElementById('found').textContent")
-
-    await eventually(found)
+    await search(page, "reader-42")
     await page.press("Tab")
     await page.press("Enter")
     assert await page.run("document.activeElement.id") == "reach-title"
@@ -130,13 +116,7 @@ async def test_ten_thousand_in_one_list_are_paged(page: Page, tmp_path: Path) ->
     path = tmp_path / "flat.html"
     path.write_text(page_of(map_of(MapSeen({NAMESPACE: names}, Config(), tells=tells(), marks=marks())), AT))
     assert await page.open(path) < INTERACTIVE_MS
-    await page.run("document.getElementById('query').focus()")
-    await page.type("flat-09950")
-
-    async def found() -> Any:
-        return await page.run("document.querySelectorAll('#results button').length")
-
-    await eventually(found)
+    await search(page, "flat-09950")
     await page.run("document.querySelector('#results button').click()")
     assert await page.run(focused()) == "flat-09950"
     assert await page.run("document.querySelectorAll('*').length") < DRAWN

@@ -24,6 +24,10 @@ from people import registration, token
 from standing import World
 from times import LEFT_TO_MAKE_WHOLE, LOCAL_S, SERVED_S, START_S
 
+from tenantry.api import Api
+from tenantry.cli.standing.look import look
+from tenantry.cli.standing.read import PERSON
+from tenantry.cli.standing.watch import Followed
 from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CUSTOM_RESOURCE_DEFINITION, ROLE_BINDING, SERVICE_ACCOUNT
 from tenantry.serving.dead_letters.letter import Letter
@@ -275,6 +279,22 @@ async def test_watch_prints_what_changed(world: World, control_plane: ControlPla
         assert text.count("RoleBinding alice") == 1, "what stayed is not told again"
         process.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(process.wait(), LOCAL_S) == 3
+
+
+async def test_what_goes_between_the_look_and_the_watches_is_gone(world: World, control_plane: ControlPlane) -> None:
+    """The watches begin where the lists ended: nothing is read twice, and what went meanwhile is told."""
+    name = f"brief-{token()}"
+    await world.bind(world.free, name, "view", "zoe")
+    async with await Api.connect(field_manager=PERSON, kubeconfig=control_plane.kubeconfig) as api:
+        _, standing = await look(api, system=False)
+        assert name in {each["metadata"]["name"] for each in standing.seen.of(ROLE_BINDING)}
+        await world.admin.delete(ROLE_BINDING, name, world.free)
+        async with Followed(api, standing) as followed:
+
+            async def gone() -> bool:
+                return name not in {each["metadata"]["name"] for each in (await followed.now()).seen.of(ROLE_BINDING)}
+
+            assert await eventually(gone, within=LOCAL_S)
 
 
 @LEFT_TO_MAKE_WHOLE

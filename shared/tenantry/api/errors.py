@@ -23,6 +23,11 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
 
+    @property
+    def line(self) -> str:
+        """The message in one line."""
+        return " ".join(self.message.split())
+
 
 class TransientError(ApiError):
     """Try again: unreachable, timeout, 5xx."""

@@ -19,13 +19,17 @@ output_option = click.option(
 )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns that are as wide as their widest cell, below a heading that is bold on a terminal."""
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A heading and rows as lines, in columns that are as wide as their widest cell."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    for number, line in enumerate(lines):
-        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        click.secho("  ".join(cells).rstrip(), bold=number == 0)
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns, below a heading that is bold on a terminal."""
+    for number, line in enumerate(columns(head, rows)):
+        click.secho(line, bold=number == 0)
 
 
 def in_a_line(text: str) -> str:

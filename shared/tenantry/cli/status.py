@@ -58,8 +58,7 @@ def document(found: Sight) -> Object:
     assert found.system is not None
     map_ = found.map
     return {
-        **({"unread": dict(map_.unread)} if map_.unread else {}),
-        **({"notServed": list(map_.missing)} if map_.missing else {}),
+        **map_.lacks(),
         "well": found.code == 0,
         **found.system.document(found.at),
         "people": map_.people,

@@ -75,8 +75,4 @@ def lines(target: str, found: Sight, glyphs: Glyphs, width: int) -> list[Line]:
 
 def document(target: str, found: Sight) -> Object:
     """For programs."""
-    return {
-        **({"unread": dict(found.map.unread)} if found.map.unread else {}),
-        **({"notServed": list(found.map.missing)} if found.map.missing else {}),
-        "tree": [node.document() for node in nodes_of(found.map, target)],
-    }
+    return {**found.map.lacks(), "tree": [node.document() for node in nodes_of(found.map, target)]}

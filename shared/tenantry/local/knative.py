@@ -364,8 +364,7 @@ class Knative:
         return await admin.get(SERVICE_ACCOUNT, spec.service_account_name, spec.namespace) is not None
 
     def _status(self) -> dict[str, Any]:
-        schedule = getattr(self, "schedule", None)  # asked while everything starts there is none yet
-        return document(self.functions, self._sweeps, self.broker, self.sources, schedule, self._config)
+        return document(self.functions, self._sweeps, self.broker, self.sources, self._config)
 
     def _delivered(self, trigger: str, event: Any, status: int, attempt: int, seconds: float) -> None:
         self._sweeps.delivered(trigger, event, status, attempt, seconds)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import NamedTuple
 
-from tenantry.api import Api
+from tenantry.api import Api, Listing
 from tenantry.api.errors import ApiError, Expired, KindNotServed, NotConverted, TooManyRequests, TransientError
 from tenantry.local.backlog import Verb
 from tenantry.model.kinds import Kind, Object
@@ -76,6 +76,15 @@ class Reflector:
         self._on_state = on_state
         self._store: dict[tuple[str, str], Stored] = {}
         self._resource_version = ""
+
+    def begin(self, listing: Listing) -> None:
+        """Go on from a list that was read, and reduced, already, before `run`: only what differs from it is told."""
+        for obj in listing.items:
+            metadata = obj["metadata"]
+            key = (metadata.get("namespace") or "", metadata["name"])
+            self._store[key] = Stored(metadata["uid"], metadata["resourceVersion"], obj if self._keep_objects else None)
+        self._resource_version = listing.resource_version
+        self.synced.set()
 
     async def run(self) -> None:
         """List, watch, and go on for ever."""

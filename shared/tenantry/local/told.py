@@ -7,26 +7,22 @@ replays find it, in the Lease of `tenantry.local.presence`.
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from tenantry.api import Api
-from tenantry.local.presence import BROKER, PRESENCE
+from tenantry.engine.recorder import now_seconds
+from tenantry.local.presence import BROKER, Present, present
 from tenantry.model.config import Config
 from tenantry.model.event import PING_TYPE, Event
-from tenantry.model.kinds import LEASE, annotations_of
-from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.map.system import Told
 
 if TYPE_CHECKING:
     from tenantry.local.broker import Broker
     from tenantry.local.processes import FunctionProcess
-    from tenantry.local.schedule import Schedule
     from tenantry.local.source import ApiServerSource
 
 STATUS = "/status"
@@ -58,7 +54,7 @@ class Sweeps:
         if event.type != PING_TYPE or "resync" not in event.extensions or service is None:
             return
         known = self._last.setdefault(service, {})
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = now_seconds()
         known["tried"] = {"at": now, "status": status, "seconds": round(seconds, 3)}
         if status == 204:
             known["swept"] = now
@@ -73,7 +69,6 @@ def document(
     sweeps: Sweeps,
     broker: Broker,
     sources: Sequence[ApiServerSource],
-    schedule: Schedule | None,
     config: Config,
 ) -> dict[str, Any]:
     """What is told, as JSON has it."""
@@ -92,44 +87,31 @@ def document(
             "lost": counters.lost,
         },
         "places": config.model_dump(mode="json", by_alias=True, include=PLACES),
-        "next": {name: schedule.next_tick(name).isoformat() for name in schedule.pings} if schedule is not None else {},
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ToldHere:
-    """What one `tenantry up` says; ``document`` is empty where it cannot be asked, and ``why`` says why not."""
-
-    holder: str
-    document: Mapping[str, Any]
-    why: str = ""
-
-
-async def told_of(api: Api) -> list[ToldHere]:
+async def told_of(api: Api) -> list[Told]:
     """What each `tenantry up` that serves the cluster says of itself.
 
     Raises:
         ApiError: its Lease cannot be read.
     """
-    selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
-    leases = (await api.list(LEASE, SYSTEM_NAMESPACE, label_selector=selector)).items
-    holders = [str((each.get("spec") or {}).get("holderIdentity", "")) for each in leases]
-    return [await _ask(holder, annotations_of(each).get(BROKER, "")) for holder, each in zip(holders, leases, strict=True)]
+    return [await _ask(each) for each in await present(api)]
 
 
-async def _ask(holder: str, address: str) -> ToldHere:
-    machine = holder.partition("/")[0]
-    if machine != socket.gethostname():
-        return ToldHere(holder, {}, f"`tenantry up` runs on {machine}: ask there")
+async def _ask(there: Present) -> Told:
+    holder, address = there.holder, there.told.get(BROKER, "")
+    if not there.is_here:
+        return Told(holder, {}, f"`tenantry up` runs on {there.machine}: ask there")
     if not address:
-        return ToldHere(holder, {}, "`tenantry up` is starting: ask again in a moment")
+        return Told(holder, {}, "`tenantry up` is starting: ask again in a moment")
     url = urlsplit(address)._replace(path=STATUS).geturl()
     timeout = aiohttp.ClientTimeout(total=ANSWER_S)
     try:
         async with aiohttp.ClientSession(trust_env=False, timeout=timeout) as session, session.get(url) as response:
             if response.status != 200:
-                return ToldHere(holder, {}, f"the `tenantry up` of {holder} is of another version: start it again")
+                return Told(holder, {}, f"the `tenantry up` of {holder} is of another version: start it again")
             found = json.loads(await response.content.read(_ANSWER_BYTES))
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-        return ToldHere(holder, {}, f"nothing answers at {url}: if {holder} was killed, `tenantry up` is to be started again")
-    return ToldHere(holder, found)
+        return Told(holder, {}, f"nothing answers at {url}: if {holder} was killed, `tenantry up` is to be started again")
+    return Told(holder, found)

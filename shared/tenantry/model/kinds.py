@@ -30,6 +30,11 @@ class Kind:
         return self.api_version.rpartition("/")[0]
 
     @property
+    def resource(self) -> str:
+        """The plural with its group, as ``kubectl`` takes it: ``deployments.apps``; ``pods`` in the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
     def gvk(self) -> tuple[str, str]:
         """apiVersion and kind."""
         return self.api_version, self.kind

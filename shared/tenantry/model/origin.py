@@ -86,8 +86,7 @@ Offers = Callable[[Question, Looking], Awaitable[list[Offer]]]
 def kubectl(verb: str, kind: Kind, name: str, namespace: str = "", more: str = "") -> str:
     """A command about one object, with the group of its kind where that has one."""
     where = f" -n {namespace}" if namespace and kind.namespaced else ""
-    resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-    return f"kubectl {verb}{where} {resource} {name}{f' {more}' if more else ''}"
+    return f"kubectl {verb}{where} {kind.resource} {name}{f' {more}' if more else ''}"
 
 
 def edit(kind: Kind, name: str, what: str, namespace: str = "") -> str:

@@ -120,19 +120,23 @@ def _covers_url(written: str, url: str) -> bool:
     return written.endswith(EVERYTHING) and url.startswith(written.rstrip(EVERYTHING))
 
 
+def subject_of(subject: Mapping[str, object], home: str) -> BoundSubject:
+    """A subject as a binding in a namespace (empty: a ClusterRoleBinding) has it: only a ServiceAccount has a namespace."""
+    kind, name = str(subject.get("kind") or ""), str(subject.get("name") or "")
+    return BoundSubject(kind, name, str(subject.get("namespace") or home) if kind == "ServiceAccount" else "")
+
+
 def subject_in(binding: Object, question: Question) -> BoundSubject | None:
     """The subject of a binding that whoever is asked about is, or is in; None where it names none such."""
     home = binding["metadata"].get("namespace") or ""
     for each in binding.get("subjects") or ():
-        found = BoundSubject(str(each.get("kind")), str(each.get("name")), str(each.get("namespace") or ""))
+        found = subject_of(each, home)
         if found.kind == "User" and question.user and found.name == question.user:
-            return BoundSubject("User", found.name)
+            return found
         if found.kind == "Group" and found.name in question.groups:
-            return BoundSubject("Group", found.name)
-        if found.kind == "ServiceAccount":
-            account = BoundSubject("ServiceAccount", found.name, found.namespace or home)
-            if account.namespace and account_named(question.user) == account:
-                return account
+            return found
+        if found.kind == "ServiceAccount" and found.namespace and account_named(question.user) == found:
+            return found
     return None
 
 

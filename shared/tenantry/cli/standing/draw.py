@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from tenantry.cli.output import columns
 from tenantry.cli.standing.glyphs import Glyphs, Line, printable
 from tenantry.model.limits import few
 from tenantry.model.map import Map, Node, ToldProblem
@@ -93,20 +94,16 @@ def summary(map_: Map) -> str:
 
 def _service_lines(system: System, now: datetime, glyphs: Glyphs) -> Iterator[Line]:
     head = ("FUNCTION", "STATE", "LAST SWEEP", "EVERY")
-    rows, lines = [], []
+    rows, colours = [], []
     for each in system.services:
         age = each.age_s(now)
         last = "unknown" if age is None else f"{time_text(age)} ago"
         rows.append((each.name, each.state, f"{last}, late" if each.is_late(now) else last, time_text(each.every_s or None)))
-        lines.append("" if each.is_well(now) and not each.note.startswith("its last sweep") else "red")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-
-    def joined(row: Sequence[str]) -> str:
-        return "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-
-    yield Line(joined(head), bold=True)
-    for row, colour in zip(rows, lines, strict=True):
-        yield Line(printable(joined(row), glyphs), colour)
+        colours.append("red" if each.failed or not each.is_well(now) else "")
+    first, *lines = columns(head, rows)
+    yield Line(first, bold=True)
+    for line, colour in zip(lines, colours, strict=True):
+        yield Line(printable(line, glyphs), colour)
     notes: dict[str, list[str]] = {}
     for each in system.services:
         if each.note:
@@ -157,7 +154,7 @@ def _problem(problem: ToldProblem, now: datetime, glyphs: Glyphs, width: int) ->
 def concerns(problem: ToldProblem, now: datetime) -> str:
     """Whom a problem concerns, and for how long."""
     since = ""
-    if problem.since and now.timestamp():
+    if problem.since:
         since = f", for {time_text((now - datetime.fromisoformat(problem.since)).total_seconds())}"
     whom = f"{counted(problem.people, 'person', 'people')}, {counted(problem.namespaces, 'namespace', 'namespaces')}"
     return f"concerns {whom}{since}"

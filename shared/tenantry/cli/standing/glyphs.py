@@ -10,6 +10,8 @@ from typing import TextIO
 
 import click
 
+from tenantry.cli.output import in_a_line
+
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
@@ -55,7 +57,7 @@ def cut(text: str, width: int, glyphs: Glyphs) -> str:
 
 def printable(text: str, glyphs: Glyphs) -> str:
     """A text that others wrote: what is not printable is escaped, and in ASCII what is not ASCII."""
-    shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    shown = in_a_line(text)
     return shown.encode("ascii", "backslashreplace").decode() if glyphs is ASCII else shown
 
 

@@ -14,7 +14,7 @@ from tenantry.cli.standing.read import PERSON, Standing, read_standing
 from tenantry.cli.standing.services import read_system
 from tenantry.model.kinds import NAMESPACE
 from tenantry.model.map import Map, Node, map_of
-from tenantry.model.map.made import OWNERS
+from tenantry.model.map.nodes import OWNERS
 from tenantry.model.map.system import System
 
 WELL, NOT_READ, PROBLEMS = 0, 1, 3

@@ -44,9 +44,13 @@ function walk(node, parent) {
 
 const items = new Map();
 
+function markOf(problem) {
+  const [kind, sign] = problem.warns ? ["warning", "⚠"] : ["error", "✗"];
+  return make("span", { class: `mark ${kind}`, text: `${sign} ${kind}: ${problem.reason}` });
+}
+
 function marks(node) {
-  const found = problemsOf(node).map((each) =>
-    make("span", { class: `mark ${each.warns ? "warning" : "error"}`, text: `${each.warns ? "⚠ warning" : "✗ error"}: ${each.reason}` }));
+  const found = problemsOf(node).map(markOf);
   const inside = (below.get(node) || 0) - problemsOf(node).filter((each) => !each.warns).length;
   if (inside) found.push(make("span", { class: "mark error", text: `✗ ${inside} inside` }));
   return found;
@@ -84,8 +88,7 @@ function itemFor(node, level, position, size) {
   return item;
 }
 
-// A page of a list, with an item before and after it that brings the next one; returns the items of the nodes.
-function pageOf(list, nodes, level, from, count = PAGE) {
+function pageOf(nodes, level, from, count = PAGE) {
   const to = Math.min(nodes.length, from + count);
   return nodes.slice(from, to).map((node, index) => itemFor(node, level, from + index + 1, nodes.length));
 }
@@ -98,29 +101,30 @@ function another(level, text, go) {
   return item;
 }
 
-function later(list, nodes, level, from) {
+function later(nodes, level, from) {
   const left = nodes.length - from;
   const item = another(level, `Show ${Math.min(PAGE, left)} more of ${left}`, () => {
-    const made = pageOf(list, nodes, level, from);
-    item.replaceWith(...made, ...(left > PAGE ? [later(list, nodes, level, from + PAGE)] : []));
+    const made = pageOf(nodes, level, from);
+    item.replaceWith(...made, ...(left > PAGE ? [later(nodes, level, from + PAGE)] : []));
     focus(made[0]);
   });
   return item;
 }
 
-function earlier(list, nodes, level, from) {
+function earlier(nodes, level, from) {
   const begin = Math.max(0, from - PAGE);
   const item = another(level, `Show ${from - begin} of ${from} before`, () => {
-    const made = pageOf(list, nodes, level, begin).slice(0, from - begin);
-    item.replaceWith(...(begin ? [earlier(list, nodes, level, begin)] : []), ...made);
+    const made = pageOf(nodes, level, begin, from - begin);
+    item.replaceWith(...(begin ? [earlier(nodes, level, begin)] : []), ...made);
     focus(made[made.length - 1]);
   });
   return item;
 }
 
+// A page of a list, with an item before and after it that brings the next one; returns the items of the nodes.
 function fill(list, nodes, level, from, count = PAGE) {
-  const made = pageOf(list, nodes, level, from, count), to = from + made.length;
-  list.replaceChildren(...(from ? [earlier(list, nodes, level, from)] : []), ...made, ...(to < nodes.length ? [later(list, nodes, level, to)] : []));
+  const made = pageOf(nodes, level, from, count), to = from + made.length;
+  list.replaceChildren(...(from ? [earlier(nodes, level, from)] : []), ...made, ...(to < nodes.length ? [later(nodes, level, to)] : []));
   return made;
 }
 
@@ -241,9 +245,10 @@ byId("query").addEventListener("input", () => { clearTimeout(waiting); waiting =
 
 // -- what is always there ------------------------------------------------------------------------------------
 
+let asker = "who asked";
 function showHead() {
   byId("summary").textContent = data.summary;
-  byId("at").textContent = `As it was at ${data.at}, with the rights of who asked.`;
+  byId("at").textContent = `As it was at ${data.at}, with the rights of ${asker}.`;
   byId("notices").replaceChildren();
   if (data.unread.length) {
     byId("notices").append(make("div", { class: "notice" }, make("strong", { text: "Not all of the cluster: what follows lacks what could not be read." }),
@@ -267,7 +272,7 @@ function showProblems(most) {
     const node = all.find((found) => (found[PROBLEMS] || []).some((index) => data.problems[index] === each));
     const where = node ? make("button", { text: each.about, onclick: () => reveal(node) }) : each.about;
     return make("article", { class: `card ${each.warns ? "warning" : "error"}` },
-      make("p", {}, make("span", { class: `mark ${each.warns ? "warning" : "error"}`, text: `${each.warns ? "⚠ warning" : "✗ error"}: ${each.reason}` }), " ", where),
+      make("p", {}, markOf(each), " ", where),
       make("p", { class: "soft", text: each.concerns }), make("p", { text: each.told }), make("p", { class: "fix", text: `Fix: ${each.fix}` }));
   });
   box.replaceChildren(...cards);

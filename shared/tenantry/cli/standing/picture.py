@@ -13,6 +13,7 @@ from tenantry.cli.standing.draw import node_text, summary
 from tenantry.cli.standing.glyphs import UNICODE, cut, printable
 from tenantry.model.kinds import NAMESPACE
 from tenantry.model.map import Map, Node
+from tenantry.model.map.nodes import GROUPS
 
 WIDTH, COLUMNS, GAP, PAD = 1280, 3, 16, 12
 LINE, HEAD = 18, 24
@@ -21,6 +22,7 @@ MANY = 300
 """Namespaces beyond which a card says only how much is in each."""
 LINES_OF_NAMESPACE, LINES_OF_CARD = 8, 48
 
+_TITLE = "Tenantry: who is where, and what is wrong"
 _STYLE = """
   text { font: 12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1b1f24; white-space: pre; }
   .paper { fill: #fff; } .card { fill: #f6f8fa; stroke: #d0d7de; } .wrong { stroke: #a40e26; stroke-width: 2; }
@@ -40,7 +42,7 @@ def picture_of(map_: Map, at: datetime) -> str:
     """The picture."""
     cards = [(node, list(_card(node, many=map_.namespaces > MANY))) for node in _owners(map_)]
     top = [
-        ("Tenantry: who is where, and what is wrong", "head"),
+        (_TITLE, "head"),
         (summary(map_), ""),
         (f"As it was at {at:%Y-%m-%d %H:%M:%S} UTC", "soft"),
     ]
@@ -59,10 +61,9 @@ def picture_of(map_: Map, at: datetime) -> str:
         drawn.append(_drawn_card(node, rows, x, y, wide))
         bottoms[column] = y + HEAD + len(rows) * LINE + 2 * PAD + GAP
     height = int(max(bottoms)) + PAD
-    title = "Tenantry: who is where, and what is wrong"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
-        f"<title>{title}</title><desc>{escape(summary(map_))}</desc><style>{_STYLE}</style>"
+        f"<title>{_TITLE}</title><desc>{escape(summary(map_))}</desc><style>{_STYLE}</style>"
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>{"".join(drawn)}</svg>\n'
     )
 
@@ -70,7 +71,7 @@ def picture_of(map_: Map, at: datetime) -> str:
 def _owners(map_: Map) -> Iterator[Node]:
     """What has a card: projects, Paas and tenants each, and the other groups."""
     for group in map_.groups:
-        if group.name in ("projects", "paas", "tenants"):
+        if group.name in GROUPS.values():
             yield from group.children
         else:
             yield group

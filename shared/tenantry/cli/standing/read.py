@@ -9,21 +9,22 @@ import asyncio
 import os
 from dataclasses import dataclass, field
 
-from tenantry.api import Api
+from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed, NotConverted, NotFound, RefusedError
+from tenantry.cli.config_maps import FILE, newest_of
 from tenantry.cli.progress import ReadProgress
 from tenantry.cli.served import ServedKinds, has_ours, served_kinds
-from tenantry.cli.standing.told import Told, here
+from tenantry.cli.standing.told import here
 from tenantry.model.config import Config
 from tenantry.model.descriptor import OwnerMark, Tells
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object
 from tenantry.model.map.seen import MapSeen, kept, kinds_of
+from tenantry.model.map.system import Told
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, parse_config
 from tenantry.serving.installed import descriptors
 
 PERSON = "tenantry-cli"
-CONFIG_FILE = "tenantry.yaml"
 PART_OF = "app.kubernetes.io/part-of=tenantry"
 NOT_HERE = (
     "this cluster has no Tenantry: it serves none of its kinds. Install it with `kubectl apply --server-side -k knative/`, "
@@ -38,6 +39,8 @@ class Standing:
     seen: MapSeen
     kinds: dict[Kind, Kind] = field(default_factory=dict)
     """The kinds that were read, and each in the version in which the cluster serves it."""
+    versions: dict[Kind, str] = field(default_factory=dict)
+    """The resource version of each list, from which a watch goes on."""
     served: ServedKinds = field(default_factory=dict)
     told: tuple[Told, ...] = ()
 
@@ -77,22 +80,20 @@ async def read_standing(api: Api, progress: ReadProgress, within: str = "") -> S
         if found is not None:
             wanted[kind] = found
         elif ours:
-            missing.append(_name(kind))
+            missing.append(kind.resource)
     keys = mark_keys()
     chosen = {kind: found for kind, found in wanted.items() if not within or kind.namespaced or kind == NAMESPACE}
     lists = await asyncio.gather(*(_read(api, kind, found, within, keys, unread, progress) for kind, found in chosen.items()))
-    objects = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
-    seen = MapSeen(objects, config, unread, tuple(missing), within, tells(), marks())
-    return Standing(seen, chosen, served, told)
-
-
-def _name(kind: Kind) -> str:
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+    found_of = {kind: found for kind, found in zip(chosen, lists, strict=True) if found is not None}
+    objects = {kind: found.items for kind, found in found_of.items()}
+    versions = {kind: found.resource_version for kind, found in found_of.items()}
+    seen = MapSeen(objects, config, unread, tuple(missing), tells(), marks())
+    return Standing(seen, chosen, versions, served, told)
 
 
 async def _read(
     api: Api, kind: Kind, served: Kind, within: str, keys: frozenset[str], unread: dict[str, str], progress: ReadProgress
-) -> list[Object] | None:
+) -> Listing | None:
     """The objects of a kind; None where they cannot be read, which is noted."""
 
     def small(obj: Object) -> Object:
@@ -101,14 +102,13 @@ async def _read(
     try:
         if within and kind == NAMESPACE:
             found = await api.get(NAMESPACE, within)
-            return [small(found)] if found is not None else []
-        listed = await api.list(served, within, keep=progress.counting(small))
+            return Listing([small(found)] if found is not None else [], "")
+        return await api.list(served, within, keep=progress.counting(small))
     except KindNotServed:
-        return []  # its CRD went a moment ago
+        return Listing([], "")  # its CRD went a moment ago
     except (RefusedError, NotConverted) as error:
-        unread[_name(kind)] = " ".join(error.message.split())
+        unread[kind.resource] = error.line
         return None
-    return listed.items
 
 
 async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *, whole: bool = True) -> Config:
@@ -127,16 +127,13 @@ async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *,
     try:
         found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector=PART_OF)).items
     except RefusedError as error:
-        unread["the configuration"] = (
-            f"{' '.join(error.message.split())}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
-        )
+        unread["the configuration"] = f"{error.line}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
         return Config()
-    files = [each for each in found if CONFIG_FILE in (each.get("data") or {})]
-    if not files:
+    newest = newest_of(found)
+    if newest is None:
         return Config()
-    newest = max(files, key=lambda each: str(each["metadata"]["creationTimestamp"]))
     try:
-        return parse_config(newest["data"][CONFIG_FILE], f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']}")
+        return parse_config(newest["data"][FILE], f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']}")
     except ConfigError as error:
         unread["the configuration"] = f"{' '.join(str(error).split())}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
         return Config()

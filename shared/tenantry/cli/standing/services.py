@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed, NotFound, RefusedError, TransientError
 from tenantry.cli.served import ServedKinds
-from tenantry.cli.standing.told import Told
+from tenantry.model.descriptor import Service
 from tenantry.model.event import SWEPT
 from tenantry.model.kinds import DEPLOYMENT, Kind, Object
 from tenantry.model.map.system import (
     GivenUp,
+    ServiceState,
     System,
+    Told,
     absent_state,
     deployed_state,
     knative_state,
@@ -51,26 +53,26 @@ async def read_system(api: Api, served: ServedKinds, told: Sequence[Told], unrea
     readies = not_ready(zip(names, [found or [] for found in events], strict=True))
     knative = await _list(api, served, KNATIVE_SERVICES, unread) if KNATIVE_SERVICES in served else []
     deployments = await _deployments(api, unread)
-    states = []
-    for function in descriptors().values():
-        for service in function.services:
-            given = next((each["services"][service.name] for each in documents if service.name in each["services"]), None)
-            if given is not None:
-                states.append(told_state(service, function.sweep, given))
-            elif (live := _named(knative, service.name)) is not None:
-                states.append(knative_state(service, function.sweep, live))
-            elif (live := _named(deployments, service.name)) is not None:
-                swept, note = await _asked(api, service.name)
-                states.append(deployed_state(service, function.sweep, live, swept, note))
-            elif silent or knative is None or deployments is None:
-                states.append(absent_state(service, function.sweep, None, "unknown"))
-            elif documents:
-                states.append(absent_state(service, function.sweep, None, "not served by this `tenantry up`"))
-            else:
-                states.append(absent_state(service, function.sweep, False, NOTHING_RUNS))
+
+    async def state(service: Service, sweep: str) -> ServiceState:
+        given = next((each["services"][service.name] for each in documents if service.name in each["services"]), None)
+        if given is not None:
+            return told_state(service, sweep, given)
+        if (live := _named(knative, service.name)) is not None:
+            return knative_state(service, sweep, live)
+        if (live := _named(deployments, service.name)) is not None:
+            return deployed_state(service, sweep, live, *await _asked(api, service.name))
+        if silent or knative is None or deployments is None:
+            return absent_state(service, sweep, None, "unknown")
+        if documents:
+            return absent_state(service, sweep, None, "not served by this `tenantry up`")
+        return absent_state(service, sweep, False, NOTHING_RUNS)
+
+    wanted = [(service, function.sweep) for function in descriptors().values() for service in function.services]
+    states = await asyncio.gather(*(state(service, sweep) for service, sweep in wanted))
     backlog = sum(int(count) for each in documents for count in each["backlog"].values()) if documents else None
-    states.sort(key=lambda each: each.name)
-    return System(tuple(states), backlog, "" if documents else _BACKLOG_UNKNOWN, letters, dropped, readies)
+    by_name = tuple(sorted(states, key=lambda each: each.name))
+    return System(by_name, backlog, "" if documents else _BACKLOG_UNKNOWN, letters, dropped, readies)
 
 
 def _named(found: Sequence[Object] | None, name: str) -> Object | None:
@@ -84,7 +86,7 @@ async def _list(api: Api, served: ServedKinds, which: tuple[str, str], unread: d
     except KindNotServed:
         return []
     except RefusedError as error:
-        unread[f"{plural}.{group} in {SYSTEM_NAMESPACE}"] = " ".join(error.message.split())
+        unread[f"{plural}.{group} in {SYSTEM_NAMESPACE}"] = error.line
         return None
 
 
@@ -93,7 +95,7 @@ async def _deployments(api: Api, unread: dict[str, str]) -> list[Object] | None:
     try:
         return (await api.list(kind, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
     except RefusedError as error:
-        unread[f"deployments.apps in {SYSTEM_NAMESPACE}"] = " ".join(error.message.split())
+        unread[f"deployments.apps in {SYSTEM_NAMESPACE}"] = error.line
         return None
 
 
@@ -101,7 +103,7 @@ async def _letters(api: Api, unread: dict[str, str]) -> tuple[tuple[GivenUp, ...
     try:
         book = await Store(api).read()
     except RefusedError as error:
-        unread["dead letters"] = " ".join(error.message.split())
+        unread["dead letters"] = error.line
         return (), 0
     letters = [GivenUp(each.function, each.key, each.status, each.count, each.last, each.reason) for each in book]
     return tuple(reversed(letters)), book.dropped
@@ -114,11 +116,11 @@ async def _asked(api: Api, service: str) -> tuple[str, str]:
         async with asyncio.timeout(_ASK_S):
             found = await api.request("GET", path)
     except (TimeoutError, TransientError, NotFound) as error:
-        words = error.message if isinstance(error, ApiError) else f"no answer within {_ASK_S:g} s"
-        why = f"the API server does not reach it ({' '.join(words.split())}), as the network policies of knative/base want it"
+        words = error.line if isinstance(error, ApiError) else f"no answer within {_ASK_S:g} s"
+        why = f"the API server does not reach it ({words}), as the network policies of knative/base want it"
         return "", f"{why}; the metric tenantry.sweep.age has the time"
     except RefusedError as error:
-        return "", f"{' '.join(error.message.split())}; that right, or the metric tenantry.sweep.age, tells the time"
+        return "", f"{error.line}; that right, or the metric tenantry.sweep.age, tells the time"
     except ApiError as error:
         return "", error.message
     swept = str(found.get("swept") or "")

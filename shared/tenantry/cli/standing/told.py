@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from tenantry.api import Api
 from tenantry.api.errors import RefusedError
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.model.kinds import LEASE
+from tenantry.model.map.system import Told
 from tenantry.model.names import ONE_MACHINE, SYSTEM_NAMESPACE
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One `tenantry up`: ``document`` is as `tenantry.local.told` has it, or empty, and ``why`` says why."""
-
-    holder: str
-    document: Mapping[str, Any]
-    why: str = ""
 
 
 async def here(api: Api, unread: dict[str, str]) -> tuple[Told, ...]:
@@ -29,9 +17,9 @@ async def here(api: Api, unread: dict[str, str]) -> tuple[Told, ...]:
             return await _nobody_to_ask(api)
         from tenantry.local.told import told_of
 
-        return tuple(Told(each.holder, each.document, each.why) for each in await told_of(api))
+        return tuple(await told_of(api))
     except RefusedError as error:
-        unread["leases of `tenantry up`"] = " ".join(error.message.split())
+        unread["leases of `tenantry up`"] = error.line
         return ()
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from tenantry.api import Api
+from tenantry.api import Api, Listing
 from tenantry.api.errors import TransientError
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.standing.glyphs import Glyphs, Line, glyphs_for
@@ -167,8 +167,8 @@ class Followed:
     async def __aenter__(self) -> Followed:
         from tenantry.local.reflector import Reflector
 
-        reflectors = [
-            Reflector(
+        for kind, found in self._standing.seen.objects.items():
+            reflector = Reflector(
                 self._api,
                 self._standing.kinds[kind],
                 keep_objects=True,
@@ -176,9 +176,8 @@ class Followed:
                 on_change=self._noter(kind),
                 on_state=self._state_noter(kind),
             )
-            for kind in self._objects
-        ]
-        self._tasks = [asyncio.create_task(each.run()) for each in reflectors]
+            reflector.begin(Listing([*found], self._standing.versions[kind]))
+            self._tasks.append(asyncio.create_task(reflector.run()))
         return self
 
     async def __aexit__(self, *_: object) -> None:

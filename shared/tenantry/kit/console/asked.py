@@ -16,7 +16,7 @@ from tenantry.cli.one_line import WrongUse
 from tenantry.kit.console.decided import Decided
 from tenantry.kit.console.live import Live
 from tenantry.model.kinds import Kind
-from tenantry.model.map.made import OWNERS
+from tenantry.model.map.nodes import OWNERS
 from tenantry.serving.config import ConfigError
 
 _DECLARED = {"paas": "Paas", "tenant": "Tenant"}

@@ -8,6 +8,9 @@ async function asked(path, signal) {
   return answer.ok ? found : { error: found.error || `the console answered ${answer.status}` };
 }
 
+asker = "your kubeconfig";
+showHead();
+
 // -- problems first ------------------------------------------------------------------------------------------
 
 const problems = byId("problems").parentElement;
@@ -123,7 +126,6 @@ async function update() {
     if (next.error) return;
     load(next);
     newest = Math.max(newest, next.version);
-    byId("at").textContent = `As it was at ${data.at}, with the rights of your kubeconfig.`;
     if (data.summary !== before) byId("news").textContent = data.summary;
     const node = about && all.find((each) => about.endsWith(keyOf(each)) && pathOf(each) === about);
     if (node) { clearTimeout(soon); soon = setTimeout(() => explain(node), FRESH_MS); }
@@ -174,5 +176,4 @@ byId("pause").addEventListener("click", () => {
 });
 // A page that nobody sees asks for nothing; browsers have few connections for one origin.
 document.addEventListener("visibilitychange", () => { if (document.hidden) silence(); else listen(); });
-byId("at").textContent = `As it was at ${data.at}, with the rights of your kubeconfig.`;
 listen();

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sized
 
 from tenantry.model.kinds import Object, annotations_of, is_terminating
 from tenantry.model.limits import few
 from tenantry.model.names import LOCK, LOCK_PAUSED
-
-
-def subject_text(subject: Mapping[str, str], namespace: str) -> str:
-    """A subject of a binding: ``User alice``; a ServiceAccount with its namespace."""
-    kind, name = subject.get("kind", ""), subject.get("name", "")
-    if kind == "ServiceAccount":
-        return f"{kind} {subject.get('namespace') or namespace}/{name}"
-    return f"{kind} {name}"
 
 
 def note_of(obj: Object) -> str:
@@ -28,7 +20,8 @@ def note_of(obj: Object) -> str:
     return words
 
 
-def _count(found: Sequence[object], one: str, several: str) -> str:
+def count_text(found: Sized, one: str, several: str) -> str:
+    """``1 role``, ``2 roles``."""
     return f"{len(found)} {one if len(found) == 1 else several}"
 
 
@@ -46,7 +39,7 @@ def _helm_release(spec: Object, status: Object) -> str:
 def _namespace_scope(spec: Object, status: Object) -> str:
     asked = spec.get("namespaceMembers") or []
     served = [each for each in asked if each in (status.get("validatedMembers") or [])]
-    return f"{len(served)} of {_count(asked, 'member', 'members')}: {few(sorted(asked))}" if asked else "no members"
+    return f"{len(served)} of {count_text(asked, 'member', 'members')}: {few(sorted(asked))}" if asked else "no members"
 
 
 def _scope_instance(spec: Object, status: Object) -> str:
@@ -59,7 +52,7 @@ def _scope_instance(spec: Object, status: Object) -> str:
 
 def _scope_template(spec: Object, status: Object) -> str:
     del status
-    return _count(spec.get("clusterRoles") or [], "role", "roles")
+    return count_text(spec.get("clusterRoles") or [], "role", "roles")
 
 
 def _source_grant(spec: Object, status: Object) -> str:

@@ -22,16 +22,14 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.limits import few
-from tenantry.model.map.items import note_of, subject_text
-from tenantry.model.map.nodes import Node
+from tenantry.model.map.items import count_text, note_of
+from tenantry.model.map.nodes import GROUPS, OWNERS, Node
 from tenantry.model.map.problems import ToldProblem, problems_in
 from tenantry.model.map.seen import READ_ALWAYS, MapSeen, named_namespaces
 from tenantry.model.names import PROJECT_ID, SYSTEM_NAMESPACE
 from tenantry.model.projects import Place, place_of
+from tenantry.model.rbac import subject_of
 
-OWNERS = ("project", "paas", "tenant")
-"""Types of owners that namespaces belong to, in the order in which they are shown."""
-_GROUPS = (("project", "projects"), ("paas", "paas"), ("tenant", "tenants"))
 _EVERY_OF: Mapping[str, str] = {"PaasConfig": "paas"}
 """What concerns all namespaces of a type of owner, and not all of the cluster."""
 _SYSTEM = "system:"
@@ -84,11 +82,17 @@ class Map:
                     found[subject].add((node.namespace or EVERYWHERE, node.role))
         return {subject: tuple(sorted(found[subject])) for subject in sorted(found)}
 
-    def document(self) -> Object:
-        """As JSON has it."""
+    def lacks(self) -> Object:
+        """What was not read, as JSON has it: it is first in each document, and empty where all was read."""
         return {
             **({"unread": dict(self.unread)} if self.unread else {}),
             **({"notServed": list(self.missing)} if self.missing else {}),
+        }
+
+    def document(self) -> Object:
+        """As JSON has it."""
+        return {
+            **self.lacks(),
             "people": self.people,
             "namespaces": self.namespaces,
             "problems": [each.document() for each in self.problems],
@@ -132,7 +136,7 @@ class _Maker:
             if not _is_kubernetes_own(each):
                 self._bindings[each["metadata"]["namespace"]].append(each)
         self._subjects = {
-            name: frozenset(subject_text(subject, name) for each in found for subject in each.get("subjects") or ())
+            name: frozenset(str(subject_of(subject, name)) for each in found for subject in each.get("subjects") or ())
             for name, found in self._bindings.items()
             if not self._is_system(name)
         }
@@ -193,9 +197,9 @@ class _Maker:
                     continue  # another system's: only what of ours is wrong with it is shown
                 chart = self._chart_of(each) if kind != PROJECT_HELM_CHART else ""
                 (self._of_chart[chart] if chart in charts else self._inside[each["metadata"]["namespace"]]).append((kind, each))
-        for name, namespace in self._namespaces.items():
+        for namespace in self._namespaces.values():
             if (chart := self._chart_of(namespace)) in charts:
-                self._of_chart[chart].append((NAMESPACE, self._namespaces[name]))
+                self._of_chart[chart].append((NAMESPACE, namespace))
 
     def _shared_sources(self) -> dict[str, list[Node]]:
         found: defaultdict[str, list[Node]] = defaultdict(list)
@@ -260,7 +264,7 @@ class _Maker:
     def made(self) -> Map:
         """The whole map."""
         owned: list[Node] = []
-        for type_, title in _GROUPS:
+        for type_, title in GROUPS.items():
             names = sorted({name for owner, name in self._of_owner if owner == type_} | self._declared[type_].keys())
             if names:
                 nodes = tuple(self._owner(type_, name) for name in names)
@@ -298,8 +302,7 @@ class _Maker:
     def _owner(self, type_: str, name: str) -> Node:
         places = self._of_owner[type_, name]
         people = frozenset().union(*(self._subjects.get(place, frozenset()) for place in places))
-        counts = f"{len(places)} {'namespace' if len(places) == 1 else 'namespaces'}"
-        notes = [f"{counts}, {len(people)} {'person' if len(people) == 1 else 'people'}"]
+        notes = [f"{count_text(places, 'namespace', 'namespaces')}, {count_text(people, 'person', 'people')}"]
         problems: tuple[ToldProblem, ...] = ()
         declared = self._declared[type_]
         if name in declared:
@@ -335,7 +338,7 @@ class _Maker:
     def _binding(self, kind: Kind, obj: Object) -> Node:
         metadata, ref = obj["metadata"], obj.get("roleRef") or {}
         namespace = metadata.get("namespace") or ""
-        subjects = tuple(subject_text(each, namespace) for each in obj.get("subjects") or ())
+        subjects = tuple(str(subject_of(each, namespace)) for each in obj.get("subjects") or ())
         by = next(self._marks(obj), None)
         role = f"{ref.get('kind', '')}/{ref.get('name', '')}"
         return Node(kind.kind, metadata["name"], namespace, role=role, by="/".join(by) if by else "", subjects=subjects)

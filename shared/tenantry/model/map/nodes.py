@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tenantry.model.kinds import Object
 from tenantry.model.map.problems import ToldProblem
+
+GROUPS: Mapping[str, str] = {"project": "projects", "paas": "paas", "tenant": "tenants"}
+"""Types of owners that namespaces belong to, in the order in which they are shown, with the names of their groups."""
+OWNERS = tuple(GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Node:
         """What people call it: an owner as ``project/p-a``, an object with its kind."""
         if self.kind in ("group", "Namespace"):
             return self.name
-        if self.kind in ("project", "paas", "tenant"):
+        if self.kind in OWNERS:
             return f"{self.kind}/{self.name}"
         return f"{self.kind} {self.name}"
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from tenantry.model.conditions import find_condition
 from tenantry.model.descriptor import Tells
 from tenantry.model.kinds import Kind, Object
 
@@ -28,12 +29,11 @@ _VERBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ToldProblem:
-    """One condition that tells of a problem; ``plural`` names the kind for ``kubectl``, ``owner`` is as ``project/p-a``."""
+    """One condition that tells of a problem; ``owner`` is as ``project/p-a``."""
 
     kind: str
     name: str
     namespace: str
-    plural: str
     condition: str
     reason: str
     message: str
@@ -90,18 +90,17 @@ def fix_in(message: str) -> str:
 
 def told(obj: Object, tells: Iterable[Tells]) -> Iterator[tuple[Tells, Object]]:
     """The conditions of an object that tell of a problem; of several with one text the first."""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
     said: set[tuple[object, object]] = set()
     for each in tells:
-        for found in conditions:
-            if found.get("type") != each.type or found.get("status") != each.bad or found.get("reason") in each.wanted:
-                continue
-            if each.reasons and found.get("reason") not in each.reasons:
-                continue
-            text = found.get("reason"), found.get("message")
-            if text not in said:
-                said.add(text)
-                yield each, found
+        found = find_condition(obj, each.type)
+        if found is None or found.get("status") != each.bad or found.get("reason") in each.wanted:
+            continue
+        if each.reasons and found.get("reason") not in each.reasons:
+            continue
+        text = found.get("reason"), found.get("message")
+        if text not in said:
+            said.add(text)
+            yield each, found
 
 
 def problems_in(
@@ -116,7 +115,6 @@ def problems_in(
     found = []
     metadata = obj["metadata"]
     name, namespace = metadata["name"], metadata.get("namespace") or ""
-    plural = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
     for each, condition in told(obj, tells):
         places = concerned()
         message = str(condition.get("message") or "")
@@ -126,11 +124,10 @@ def problems_in(
                 kind.kind,
                 name,
                 namespace,
-                plural,
                 each.type,
                 str(condition.get("reason") or ""),
                 message,
-                fix_in(message) or f"kubectl describe {plural} {name}{where}",
+                fix_in(message) or f"kubectl describe {kind.resource} {name}{where}",
                 each.warns,
                 str(condition.get("lastTransitionTime") or ""),
                 owner,

@@ -28,14 +28,13 @@ class MapSeen:
     """The lists.
 
     ``objects`` has an entry for each kind that was read; ``unread`` says by kind why one was not; ``missing`` are kinds of ours
-    that the cluster does not serve.  With ``within`` only one namespace was read.
+    that the cluster does not serve.
     """
 
     objects: Mapping[Kind, Sequence[Object]]
     config: Config = field(default_factory=Config)
     unread: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
-    within: str = ""
     tells: tuple[Tells, ...] = ()
     marks: tuple[OwnerMark, ...] = ()
 

@@ -24,6 +24,15 @@ _KNATIVE_SWEEP = "scales to zero and keeps no time: see the metric tenantry.swee
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What one `tenantry up` says: ``document`` is as `tenantry.local.told` has it; it is empty where ``why`` says why."""
+
+    holder: str
+    document: Mapping[str, Any]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceState:
     """One Service.  ``up`` is None where nobody can say; ``swept`` is empty before the first sweep and where it is not known."""
 
@@ -34,6 +43,8 @@ class ServiceState:
     swept: str = ""
     every_s: int = 0
     note: str = ""
+    failed: bool = False
+    """Its last sweep was not complete; it is tried again, and given up as a dead letter."""
 
     def age_s(self, now: datetime) -> float | None:
         """Seconds since its last complete sweep."""
@@ -115,15 +126,15 @@ def period_s(schedule: str) -> int:
 def told_state(service: Service, schedule: str, told: Mapping[str, Any]) -> ServiceState:
     """A Service by what `tenantry up` tells of it."""
     tried, up = told.get("tried") or {}, bool(told.get("up"))
-    note = ""
-    if tried and tried.get("status") != 204:
+    note, failed = "", bool(tried) and tried.get("status") != 204
+    if failed:
         what = f"answered {tried['status']}" if tried.get("status") else "gave no answer"
         note = f"its last sweep {what} at {tried['at']}: see what `tenantry up` printed then"
     elif not told.get("swept"):
         note = "has not swept yet"
     starts = int(told.get("starts") or 0)
     state = f"running, started {starts} times" if starts > 1 and up else "running" if up else "has ended, see `tenantry up`"
-    return ServiceState(service.name, service.function, up, state, str(told.get("swept") or ""), period_s(schedule), note)
+    return ServiceState(service.name, service.function, up, state, str(told.get("swept") or ""), period_s(schedule), note, failed)
 
 
 def knative_state(service: Service, schedule: str, live: Object) -> ServiceState:
