@@ -28,7 +28,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.selectors import BadSelector, parse_selector
+from tenantry.model.rbac import aggregates
 
 _THEIRS = frozenset({"batch.kubernetes.io/job-tracking", "kubernetes.io/pvc-protection"})
 """Finalizers that Kubernetes' own controllers take off what is deleted."""
@@ -185,16 +185,13 @@ class Controllers:
         except ApiError:
             return  # noted as unseen
         for role in roles:
-            rule = role.get("aggregationRule") or {}
-            try:
-                selectors = [parse_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
-            except BadSelector:
+            if not (role.get("aggregationRule") or {}).get("clusterRoleSelectors"):
                 continue
-            chosen = [each for each in roles if each is not role and any(found.matches(labels_of(each)) for found in selectors)]
+            chosen = [each for each in roles if each is not role and aggregates(role, labels_of(each))]
             rules: list[Object] = []
             for each in sorted(chosen, key=lambda found: found["metadata"]["name"]):
                 rules += [one for one in each.get("rules") or () if one not in rules]
-            if selectors and not _same_rules(rules, role.get("rules") or ()):
+            if not _same_rules(rules, role.get("rules") or ()):
                 live = await self._over.current(CLUSTER_ROLE, role["metadata"]["name"])
                 if live is not None:
                     after = {**deepcopy(live), "rules": rules}

@@ -18,7 +18,7 @@ from tenantry.api.errors import (
     KindNotServed,
     NotFound,
 )
-from tenantry.engine.overlay.rights import allowed
+from tenantry.engine.overlay.rights import REVIEWS, allowed
 from tenantry.engine.overlay.selecting import fits_fields, fits_labels, label_selector
 from tenantry.engine.overlay.store import ObjectPlace, Overlay, place_of
 from tenantry.model.comparison import Schema
@@ -27,8 +27,6 @@ from tenantry.model.kinds import (
     Object,
     can_be_name,
 )
-
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class OverlayReads(Api):
@@ -197,7 +195,7 @@ class OverlayReads(Api):
         if method == "GET":
             return await self.live.request(method, path, query)
         if (method, path) == ("POST", REVIEWS):
-            return {**body, "status": {"allowed": await allowed(body["spec"], self)}}
+            return {**body, "status": {"allowed": await allowed(body, self)}}
         raise NotImplementedError(f"{method} {path} is nothing that can be foreseen")
 
 
