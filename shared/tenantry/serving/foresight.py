@@ -25,7 +25,7 @@ from tenantry.api import Api
 from tenantry.engine import Engine, Verdict
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import OverlayApi
-from tenantry.engine.overlay.asking import ServerAsk, nobody
+from tenantry.engine.overlay.asking import DryRuns
 from tenantry.engine.overlay.controllers import Controllers
 from tenantry.engine.overlay.store import NOBODY, Actor, Overlay, Written, acting
 from tenantry.engine.reader import Reader
@@ -282,7 +282,7 @@ async def foresight(
     *,
     kubeconfig: Path | None = None,
     hands: str = "kubectl",
-    ask: ServerAsk = nobody,
+    ask: DryRuns | None = None,
     as_functions: bool = False,
 ) -> AsyncIterator[Foresight]:
     """Connect, and lay nothing on yet.
@@ -291,7 +291,7 @@ async def foresight(
         config: the configuration that the functions have, or would have.
         services: those that are asked.
         hands: the field manager of the change itself.
-        ask: who is asked about each write.
+        ask: by which the server is asked about each write; default: it is not.
         as_functions: questions about writes are asked in the name of each Service's account.
 
     Raises:
