@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 
 from tenantry.api.errors import ApiError, KindNotServed
+from tenantry.api.served import ServedResource, served_resources
 from tenantry.engine.overlay.api import OverlayApi
-from tenantry.engine.overlay.served import Resource, named, served_resources
 from tenantry.model.comparison import Schema
 from tenantry.model.field_sets import lost, take_out
 from tenantry.model.identifiers import is_label_key, is_label_value
@@ -44,7 +44,7 @@ class PlannedChange:
     labels: Sequence[tuple[str, str]] = ()
     namespace: str = ""
     """Of what names none."""
-    _resources: list[Resource] = field(default_factory=list, compare=False)
+    _resources: list[ServedResource] = field(default_factory=list, compare=False)
 
     async def lay(self, over: OverlayApi) -> None:
         """Lay it on.
@@ -127,12 +127,20 @@ class PlannedChange:
             raise BadChange(f"{text}: write KIND/NAME, such as namespace/team-a")
         if not self._resources:
             self._resources.extend(await served_resources(over))
-        found = named(called, self._resources)
+        found = _called(called, self._resources)
         if len(found) != 1:
             known = ", ".join(f"{each.kind.plural}.{each.kind.group}" for each in found)
             raise BadChange(f"{text}: {f'which of {known}?' if found else f'the cluster serves no kind {called}'}")
         kind = found[0].kind
         return kind, name, (self.namespace or "default") if kind.namespaced else ""
+
+
+def _called(text: str, resources: Sequence[ServedResource]) -> list[ServedResource]:
+    """What somebody means by a kind, a plural, a short name, or one of them with its group (``helmcharts.helm.cattle.io``)."""
+    name, _, group = text.lower().partition(".")
+    found = [each for each in resources if name in each.names and each.kind.kind and (not group or each.kind.group == group)]
+    core = [each for each in found if each.kind.group == ""]
+    return core or found
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from copy import deepcopy
 from pydantic_core import to_json
 
 from tenantry.api.errors import ApiError, KindNotServed
+from tenantry.api.served import ServedResource, served_resources
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import FOREGROUND, KUBERNETES, KUBERNETES_MANAGER, OverlayApi
-from tenantry.engine.overlay.served import Resource, served_resources
 from tenantry.engine.overlay.store import Actor, ObjectPlace, acting
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -50,7 +50,7 @@ class Controllers:
     def __init__(self, over: OverlayApi, kinds: Iterable[Kind]) -> None:
         self._over = over
         self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
-        self._resources: list[Resource] | None = None
+        self._resources: list[ServedResource] | None = None
         self._collected: set[str] = set()
         self._told = 0
         self._aggregated = 0
