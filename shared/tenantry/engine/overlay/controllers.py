@@ -12,7 +12,7 @@ from copy import deepcopy
 
 from pydantic_core import to_json
 
-from tenantry.api.errors import ApiError, KindNotServed
+from tenantry.api.errors import ApiError
 from tenantry.api.served import ServedResource, served_resources
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import FOREGROUND, KUBERNETES, KUBERNETES_MANAGER, OverlayApi
@@ -93,10 +93,8 @@ class Controllers:
             kind = self._kinds.get((each.kind.group, each.kind.kind))
             try:
                 inside = (await self._over.list(kind or each.kind, place.name, metadata_only=True)).items
-            except KindNotServed:
-                continue
             except ApiError:
-                continue  # noted as unseen
+                continue  # not served, or noted as unseen
             for item in inside:
                 name = item["metadata"]["name"]
                 if kind is not None and not is_terminating(item):
@@ -162,7 +160,7 @@ class Controllers:
 
     async def _count(self) -> None:
         """Give quotas their status: how much is used is known of those that were there."""
-        for place, (kind, obj) in list(self._over.overlay.laid.items()):
+        for kind, obj in list(self._over.overlay.laid.values()):
             if (kind.group, kind.kind) != (RESOURCE_QUOTA.group, RESOURCE_QUOTA.kind) or obj is None:
                 continue
             hard, status = (obj.get("spec") or {}).get("hard") or {}, obj.get("status") or {}
@@ -172,7 +170,6 @@ class Controllers:
                 after["status"] = {"hard": hard, "used": {name: used.get(name, "0") for name in hard}}
                 after["metadata"]["resourceVersion"] = self._over.overlay.version()
                 self._over.overlay.put("status", kind, key_of(obj), obj, after, ("", KUBERNETES_MANAGER))
-                self._over.overlay.laid[place] = kind, after
 
     async def _aggregate(self) -> None:
         """Give aggregated ClusterRoles the rules of those that they select."""
