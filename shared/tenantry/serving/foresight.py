@@ -117,8 +117,8 @@ class Foresight:
         self._counts: Counter[tuple[str, Key, int]] = Counter()
         self._bugs = bugs
 
-    async def to_rest(self, said: Callable[[int, int], None] = lambda *_: None) -> Foreseen:
-        """Follow what was laid on until nothing changes; ``said`` hears of looks done and writes foreseen."""
+    async def to_rest(self, said: Callable[[], None] = lambda: None) -> Foreseen:
+        """Follow what was laid on until nothing changes; ``said`` hears of each look that is done."""
         await self._work_off(said)
         while not self._restless and (await self._controllers.later(self._step()) or self._again()):
             await self._work_off(said)
@@ -133,7 +133,7 @@ class Foresight:
         acting.set(NOBODY)
         return Foreseen(self.overlay.written, problems, self._restless)
 
-    async def _work_off(self, said: Callable[[int, int], None] = lambda *_: None) -> None:
+    async def _work_off(self, said: Callable[[], None] = lambda: None) -> None:
         """Have all looked at that is to be looked at, and what is written meanwhile."""
         while not self._restless:
             self._controllers.note()
@@ -144,7 +144,7 @@ class Foresight:
             asked = self._queue.pop(name)
             await self._ask(asked)
             self.looks += 1
-            said(self.looks, len(self.overlay.written))
+            said()
             if self.looks > LOOKS:
                 self._restless = f"{len(self._queue)} objects are still to be looked at"
 

@@ -173,13 +173,8 @@ async def _planned(asked: _Asked) -> tuple[PlanOutcome, Overlay, DryRuns | None,
             _run(future, text)
         if asked.config is not None:
             future.sweep()
-        tick = progress.counting(lambda each: each)
-        found = await future.to_rest(lambda *_: _count(tick))
+        found = await future.to_rest(progress.count)
         return await outcome_of(found, future.hands), future.overlay, dry_runs, source
-
-
-def _count(tick: Any) -> None:
-    tick({})
 
 
 def _run(future: Foresight, text: str) -> None:
