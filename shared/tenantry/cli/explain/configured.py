@@ -11,13 +11,12 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
+from tenantry.cli.config_maps import CONFIG_MAP_NAME, FILE, newest_of
 from tenantry.model.config import Config
 from tenantry.model.kinds import CONFIG_MAP
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import CONFIG_VARIABLE, load_config, parse_config
 
-CONFIG_MAP_NAME = "tenantry-config"
-FILE = "tenantry.yaml"
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -49,11 +48,10 @@ async def configured(api: Api, file: Path | None, way: str = "name the file with
         found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
     except Forbidden:
         return Configured(note=f"the configuration in namespace {SYSTEM_NAMESPACE} may not be read, so defaults count: {way}")
-    maps = [each for each in found if each["metadata"]["name"].startswith(CONFIG_MAP_NAME) and FILE in (each.get("data") or {})]
-    if not maps:
+    newest = newest_of(found)
+    if newest is None:
         note = f"no ConfigMap {CONFIG_MAP_NAME} is in namespace {SYSTEM_NAMESPACE}, so defaults count: {way}"
         return Configured(note=note)
-    newest = max(maps, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
     source, text = f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']} {FILE}", newest["data"][FILE]
     return Configured(parse_config(text, source), source, text)
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
+from tenantry.cli.config_maps import FILE, newest_of
 from tenantry.model.config import Config
 from tenantry.model.descriptor import Service
 from tenantry.model.kinds import CONFIG_MAP, SERVICE_ACCOUNT
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import CONFIG_VARIABLE, load_config, parse_config
 from tenantry.serving.installed import descriptors, services_of
-
-CONFIG_MAP_NAME, CONFIG_KEY = "tenantry-config", "tenantry.yaml"
 
 
 class NotInstalled(LookupError):
@@ -59,13 +58,10 @@ async def configuration(api: Api, path: Path | None) -> tuple[Config, str]:
     if named := os.environ.get(CONFIG_VARIABLE, ""):
         return load_config(), f"{named} ({CONFIG_VARIABLE})"
     try:
-        listing = await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, keep=lambda each: each)
+        newest = newest_of((await api.list(CONFIG_MAP, SYSTEM_NAMESPACE)).items)
     except Forbidden:
         return Config(), f"defaults: the ConfigMaps in {SYSTEM_NAMESPACE} cannot be read; name the file with {CONFIG_VARIABLE}"
-    found = [each for each in listing.items if each["metadata"]["name"].startswith(CONFIG_MAP_NAME)]
-    found = [each for each in found if CONFIG_KEY in (each.get("data") or {})]
-    if not found:
+    if newest is None:
         return Config(), "defaults"
-    newest = max(found, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
     name = f"ConfigMap {SYSTEM_NAMESPACE}/{newest['metadata']['name']}"
-    return parse_config(newest["data"][CONFIG_KEY], name), name
+    return parse_config(newest["data"][FILE], name), name
