@@ -134,9 +134,7 @@ class OverlayApi(OverlayReads):
         self, kind: Kind, name: str, namespace: str, operations: Sequence[Object], *, subresource: str = "", dry_run: bool = False
     ) -> Object:
         """What a JSON patch would make, laid on unless it is a dry run."""
-        live = await self.current(kind, name, namespace)
-        if live is None:
-            raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
+        live = await self._there(kind, name, namespace)
         try:
             after = patched(live, operations)
         except BadPatchError as error:
@@ -154,10 +152,7 @@ class OverlayApi(OverlayReads):
 
     async def update(self, kind: Kind, after: Object) -> Object:
         """What an update to ``after`` would make of the object that is there, laid on."""
-        metadata = after["metadata"]
-        live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
-        if live is None:
-            raise NotFound(f"{kind.plural} {metadata['name']} not found", status=404, reason="NotFound")
+        live = await self._there(kind, after["metadata"]["name"], after["metadata"].get("namespace", ""))
         made = updated(after, live, await self.schema(kind), manager=self.field_manager)
         return await self._store("update", kind, made, live, "")
 
@@ -204,6 +199,12 @@ class OverlayApi(OverlayReads):
             after["status"] = {**(after.get("status") or {}), "phase": "Terminating"}
         self.overlay.put("delete", kind, key, live, after, self._who(""))
 
+    async def _there(self, kind: Kind, name: str, namespace: str) -> Object:
+        live = await self.current(kind, name, namespace)
+        if live is None:
+            raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
+        return live
+
     async def _asked(self, kind: Kind, key: Key, write: Callable[[Api], Awaitable[T]], *, dry_run: bool) -> T | None:
         """What the server says to the dry run of a write; None where it is not asked.  What it would refuse is noted, and raised.
 
@@ -222,10 +223,8 @@ class OverlayApi(OverlayReads):
         self, verb: Verb, kind: Kind, made: Object, live: Object | None, manager: str, *, dry_run: bool = False
     ) -> Object:
         """The object as it would be stored, laid on unless nothing changes."""
-        metadata = made["metadata"]
-        namespace = metadata.get("namespace", "")
+        key = key_in(kind, made["metadata"]["name"], made["metadata"].get("namespace", ""))
         made = filled(made, await self.schema(kind)) if is_custom(kind.group) else as_stored(made)
-        key = Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", metadata["name"])
         if live is None:
             await self._check_place(kind, key)
             made = await self._begun(kind, made)
