@@ -307,21 +307,19 @@ async def foresight(
             descriptor = descriptor_of(service.function)
             function, settings = function_of(descriptor), Settings(config, service.duty)
             manager = field_manager(service.function)
-            own = await stack.enter_async_context(
-                await Api.connect(field_manager=manager, kubeconfig=kubeconfig, keeps=function.keeps)
-            )
             asking = None
-            if as_functions:
-                user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{service.name}"
+            if ask is not None:
+                user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{service.name}" if as_functions else ""
                 asking = await stack.enter_async_context(
-                    await Api.connect(field_manager=manager, kubeconfig=kubeconfig, keeps=function.keeps, user=user)
+                    await Api.connect(field_manager=manager, kubeconfig=kubeconfig, user=user)
                 )
             units = list(function.units(settings))
             every = [kind for unit in units for kind in (*unit.kinds, *(each.kind for each in unit.prefetch()))]
             every += [each.kind for each in descriptor.makes]
             kinds |= {(kind.group, kind.kind): kind for kind in every if kind != ANY_KIND}
             named = {unit.name: frozenset((kind.group, kind.kind) for kind in unit.kinds) for unit in units}
-            parts.append(PlannedPart(service, function, settings, OverlayApi(own, overlay, ask=ask, asking=asking), named))
+            over = OverlayApi(live, overlay, field_manager=manager, keeps=function.keeps, ask=ask, asking=asking)
+            parts.append(PlannedPart(service, function, settings, over, named))
         yield Foresight(parts, OverlayApi(live, overlay, ask=ask), kinds.values(), bugs)
 
 

@@ -6,11 +6,11 @@ and every write is carried out by the rules of `tenantry.model.written`.  No req
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import TypeVar
 
-from tenantry.api import Api
+from tenantry.api import Api, Keep
 from tenantry.api.errors import (
     AlreadyExists,
     ConflictError,
@@ -74,10 +74,11 @@ class OverlayApi(OverlayReads):
         overlay: Overlay,
         *,
         field_manager: str = "",
+        keeps: Mapping[Kind, Keep] | None = None,
         ask: DryRuns | None = None,
         asking: Api | None = None,
     ) -> None:
-        super().__init__(live, overlay, field_manager=field_manager)
+        super().__init__(live, overlay, field_manager=field_manager, keeps=keeps)
         self._ask = ask
         self._asking = asking or live
 

@@ -21,16 +21,16 @@ from tenantry.model.kinds import Kind, Object, can_be_name
 
 
 class OverlayReads(Api):
-    """One identity's view of a cluster with an overlay."""
+    """One identity's view of a cluster with an overlay, by a client that several share; ``keeps`` is as that of an `Api`."""
 
-    def __init__(self, live: Api, overlay: Overlay, *, field_manager: str = "") -> None:
+    def __init__(self, live: Api, overlay: Overlay, *, field_manager: str = "", keeps: Mapping[Kind, Keep] | None = None) -> None:
         # No client of its own: what is to be read, the live one reads.
         self.field_manager = field_manager or live.field_manager
         self.live = live
         self.overlay = overlay
         self.turns = live.turns
         self.server = live.server
-        self._keeps = live._keeps
+        self._keeps = dict(keeps or {})
         self._discovery, self._schemas, self._large_until = live._discovery, live._schemas, live._large_until
         self._reads: dict[Hashable, asyncio.Task[Any]] = {}
 
@@ -116,7 +116,8 @@ class OverlayReads(Api):
             def noted(item: Object) -> Object:
                 metadata = item["metadata"]
                 places.append(place_of(kind, metadata["name"], metadata.get("namespace", "")))
-                return item if keep is None else keep(item)
+                kept = self._kept(kind, item)
+                return kept if keep is None else keep(kept)
 
             found = await self.live.list(
                 kind,
