@@ -55,7 +55,7 @@ def leaves(fields: Mapping[str, Any], path: Steps = ()) -> Iterator[Steps]:
     for step, below in fields.items():
         if step == ".":
             continue
-        if any(each != "." for each in below):
+        if _is_deep(below):
             yield from leaves(below, (*path, step))
         else:
             yield (*path, step)
@@ -95,7 +95,7 @@ def drop_path(fields: Fields, path: Steps) -> None:
         return
     if len(path) > 1:
         drop_path(fields[path[0]], path[1:])
-        if any(each != "." for each in fields[path[0]]):
+        if _is_deep(fields[path[0]]):
             return
     del fields[path[0]]
 
