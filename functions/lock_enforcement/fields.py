@@ -14,6 +14,7 @@ from typing import Any
 
 from tenantry.model.comparison import METADATA, MISSING, Entry, Path, Schema, differing, find_entry, value_at
 from tenantry.model.kinds import Object, name_metadata
+from tenantry.model.pointer import steps_of
 
 _OF_THE_SERVER = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"}
@@ -85,8 +86,7 @@ def without_ignored(wanted: Object, pointers: Iterable[str]) -> Object:
     """
     for pointer in pointers:
         if not pointer_problem(pointer):
-            steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
-            wanted = _dropped(wanted, steps)
+            wanted = _dropped(wanted, steps_of(pointer))
     return wanted
 
 

@@ -19,7 +19,8 @@ from scoping import Scoping, role
 from times import START_S
 
 from tenantry.api import Api
-from tenantry.cli.explain.resources import find, served_resources
+from tenantry.api.served import served_resources
+from tenantry.cli.explain.resources import find
 from tenantry.cli.explain.subjects import asked_about
 from tenantry.local.followed import stand_in
 from tenantry.local.install import until_served

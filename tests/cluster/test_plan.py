@@ -13,6 +13,7 @@ import pytest_asyncio
 import yaml
 from commanding import Command, account_kubeconfig, commanding
 from people import C1, FUNCTION, LABEL, PROJECT_ID, People, registration, token
+from rights import user
 from scoping import SCOPES, Scoping, role
 
 from tenantry.api import Api
@@ -47,11 +48,6 @@ from tenantry.testing.objects import obj
 
 NOTHING, FAILED, CHANGES = 0, 1, 2
 NO_WRITE = "0 created, 0 changed, 0 deleted"
-
-
-def user(name: str) -> Object:
-    """A person, as bindings name him."""
-    return {"apiGroup": ROLE_BINDING.group, "kind": "User", "name": name}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)

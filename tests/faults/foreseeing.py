@@ -251,12 +251,8 @@ def _laid(future: Foresight, before: Mapping[Key, Object], tag: str, kinds: set[
             key = Key(kind.api_version, kind.kind, metadata.get("namespace") or "", metadata["name"])
             if tag_of(key.namespace, key.name) == tag and not is_terminating(obj):
                 found[key] = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
-    leaving = {
-        each["metadata"]["name"]
-        for kind, each in future.overlay.laid.values()
-        if each is not None and kind.kind == "Namespace" and is_terminating(each)
-    }
-    return {key: obj for key, obj in found.items() if not future.overlay.is_gone(key.namespace) and key.namespace not in leaving}
+    over = future.overlay
+    return {key: obj for key, obj in found.items() if not over.is_gone(key.namespace) and not over.is_leaving(key.namespace)}
 
 
 def _kind(key: Key) -> Kind:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tenantry.api.served import ServedResource
 from tenantry.cli.explain.configured import Configured, line_of
 from tenantry.cli.explain.objects import function_of, paths_in
 from tenantry.cli.explain.printed import object_lines
-from tenantry.cli.explain.resources import NamedResource, ServedResource, find, place_of, resource_named
+from tenantry.cli.explain.resources import NamedResource, find, place_of, resource_named
 from tenantry.cli.explain.subjects import asked_about
 from tenantry.cli.one_line import WrongUse
 from tenantry.model.kinds import DEPLOYMENT, NAMESPACE, POD, Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenantry.engine.overlay.selecting import fits_fields, fits_labels, label_selector
+from tenantry.engine.overlay.selecting import fits_fields, fits_labels, parsed_labels
 
 OBJECT = {"metadata": {"name": "x", "labels": {"a": "1", "b": ""}}, "type": "Opaque"}
 
@@ -12,13 +12,13 @@ OBJECT = {"metadata": {"name": "x", "labels": {"a": "1", "b": ""}}, "type": "Opa
 @pytest.mark.parametrize("text", ["", "a", "a=1", "a==1", "b=", "a in (1,2)", "a!=2", "!c", "a notin (2, 3)", "a in (1),!c,b"])
 def test_a_label_selector_fits(text: str) -> None:
     """Every form that requests have."""
-    assert fits_labels(OBJECT, label_selector(text))
+    assert fits_labels(OBJECT, parsed_labels(text))
 
 
 @pytest.mark.parametrize("text", ["c", "a=2", "a in (2,3)", "a!=1", "!a", "a notin (1)", "a=1,c"])
 def test_a_label_selector_does_not_fit(text: str) -> None:
     """All requirements have to hold."""
-    assert not fits_labels(OBJECT, label_selector(text))
+    assert not fits_labels(OBJECT, parsed_labels(text))
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,14 @@ class ReadProgress:
         """The same ``keep``, counted."""
 
         def counted(obj: Object) -> Object:
-            self._count += 1
+            self.count()
             return keep(obj)
 
         return counted
+
+    def count(self) -> None:
+        """One more."""
+        self._count += 1
 
     async def _tell(self) -> None:
         while True:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -185,6 +186,14 @@ def value_at(value: Any, path: Path) -> Any:
         if value is MISSING:
             return MISSING
     return value
+
+
+def step_of(field: str) -> Step:
+    """A step from its name in ``managedFields``: ``f:name``, an entry ``k:{...}`` or a value ``v:...`` (KEP-555)."""
+    tag, _, rest = field.partition(":")
+    if tag == "f":
+        return rest
+    return tuple(json.loads(rest).items()) if tag == "k" else (("", json.loads(rest)),)
 
 
 def find_entry(entries: Any, entry: Entry) -> Any:

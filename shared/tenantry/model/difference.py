@@ -9,12 +9,11 @@ What fields mean is in `OURS`: of the kinds that we write ourselves, by the name
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tenantry.model.comparison import METADATA, MISSING, Path, Schema, differing, find_entry, shown
+from tenantry.model.comparison import METADATA, MISSING, Path, Schema, differing, shown, step_of, value_at
 from tenantry.model.kinds import Object
 
 _STAMPED = "lastTransitionTime"
@@ -155,15 +154,9 @@ def _given_up(fields: Mapping[str, Any], wanted: Any, path: Path) -> Iterator[Pa
     for step, below in fields.items():
         if step == "." or (step == f"f:{_STAMPED}" and path[-2:-1] == ("conditions",)):
             continue
-        tag, _, rest = step.partition(":")
-        if tag == "f":
-            present = isinstance(wanted, dict) and rest in wanted
-            value, here = wanted[rest] if present else None, (*path, rest)
-        else:
-            entry = tuple(json.loads(rest).items()) if tag == "k" else (("", json.loads(rest)),)
-            value, here = find_entry(wanted, entry), (*path, entry)
-            present = value is not MISSING
-        if not present:
-            yield here
+        here = step_of(step)
+        value = value_at(wanted, (here,))
+        if value is MISSING:
+            yield (*path, here)
         elif below:
-            yield from _given_up(below, value, here)
+            yield from _given_up(below, value, (*path, here))

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tenantry.model.comparison import MISSING, Schema, find_entry
+from tenantry.model.comparison import MISSING, Schema, find_entry, step_of, value_at
 from tenantry.model.kinds import Object
 
 Fields = dict[str, Any]
@@ -55,7 +55,7 @@ def leaves(fields: Mapping[str, Any], path: Steps = ()) -> Iterator[Steps]:
     for step, below in fields.items():
         if step == ".":
             continue
-        if any(each != "." for each in below):
+        if _is_deep(below):
             yield from leaves(below, (*path, step))
         else:
             yield (*path, step)
@@ -83,15 +83,6 @@ def _is_deep(fields: Mapping[str, Any]) -> bool:
     return any(each != "." for each in fields)
 
 
-def has_path(fields: Mapping[str, Any], path: Steps) -> bool:
-    """Whether a set of fields has this path, or something below it."""
-    for step in path:
-        if step not in fields:
-            return False
-        fields = fields[step]
-    return True
-
-
 def add_path(fields: Fields, path: Steps) -> None:
     """Add a path to a set of fields."""
     for step in path:
@@ -104,40 +95,27 @@ def drop_path(fields: Fields, path: Steps) -> None:
         return
     if len(path) > 1:
         drop_path(fields[path[0]], path[1:])
-        if any(each != "." for each in fields[path[0]]):
+        if _is_deep(fields[path[0]]):
             return
     del fields[path[0]]
 
 
-def _entry(step: str) -> tuple[tuple[str, Any], ...]:
-    tag, _, rest = step.partition(":")
-    return tuple(json.loads(rest).items()) if tag == "k" else (("", json.loads(rest)),)
-
-
 def value_of(value: Any, path: Steps) -> Any:
     """What a value has at a path, or `MISSING`."""
-    for step in path:
-        if step.startswith("f:"):
-            value = value.get(step[2:], MISSING) if isinstance(value, dict) else MISSING
-        else:
-            value = find_entry(value, _entry(step))
-        if value is MISSING:
-            return MISSING
-    return value
+    return value_at(value, tuple(map(step_of, path)))
 
 
 def take_out(value: Any, path: Steps) -> None:
     """Remove what a value has at a path, and the maps and lists that are empty then."""
-    step, rest = path[0], path[1:]
-    if step.startswith("f:"):
-        name = step[2:]
-        if not isinstance(value, dict) or name not in value:
+    step, rest = step_of(path[0]), path[1:]
+    if isinstance(step, str):
+        if not isinstance(value, dict) or step not in value:
             return
         if rest:
-            take_out(value[name], rest)
-        if not rest or value[name] in ({}, []):
-            del value[name]
-    elif isinstance(value, list) and (found := find_entry(value, _entry(step))) is not MISSING:
+            take_out(value[step], rest)
+        if not rest or value[step] in ({}, []):
+            del value[step]
+    elif isinstance(value, list) and (found := find_entry(value, step)) is not MISSING:
         if rest:
             take_out(found, rest)
         else:

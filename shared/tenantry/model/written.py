@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from tenantry.model.comparison import METADATA, MISSING, Schema
+from tenantry.model.comparison import METADATA, MISSING, Schema, value_at
 from tenantry.model.difference import entries_of
 from tenantry.model.field_sets import (
     Fields,
@@ -26,6 +26,7 @@ from tenantry.model.field_sets import (
 )
 from tenantry.model.kinds import Object
 from tenantry.model.names import NAMESPACE_NAME
+from tenantry.model.pointer import steps_of
 
 _SYSTEM = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
 """Metadata that is no field of anybody's."""
@@ -171,17 +172,14 @@ def applied(
     made: Object = merged(base, wanted, schema)
     entries: list[Object] = made["metadata"].pop("managedFields", None) or []
     made["metadata"] = {**made["metadata"]}
-    own = entries_of({"metadata": {"managedFields": entries}}, manager, subresource)
-    before = next((each for each in own if each.get("operation") == "Apply"), None)
+    before = _entry_in(entries, manager, "Apply", subresource)
     others = [each for each in entries if each is not before]
     changed = [path for path in leaves(fields) if value_of(base, path) != value_of(made, path)]
     others = entries_without(others, changed)
     for path in list(lost((before or {}).get("fieldsV1") or {}, fields, [each.get("fieldsV1") or {} for each in others])):
         take_out(made, path)
-    entry = {"manager": manager, "operation": "Apply", "apiVersion": body["apiVersion"], "fieldsType": "FieldsV1"}
-    if subresource:
-        entry["subresource"] = subresource
-    _own(made, [*others, *([{**entry, "fieldsV1": fields}] if fields else [])])
+    own = [_entry(body, manager, "Apply", subresource, fields)] if fields else []
+    _own(made, [*others, *own])
     return made
 
 
@@ -191,8 +189,7 @@ def created(body: Object, schema: Schema, *, manager: str, has_status: bool = Fa
     if has_status:
         made.pop("status", None)
     made["metadata"].pop("managedFields", None)
-    entry = {"manager": manager, "operation": "Update", "apiVersion": body["apiVersion"], "fieldsType": "FieldsV1"}
-    _own(made, [{**entry, "fieldsV1": fields_of_write(made, with_metadata(schema))}])
+    _own(made, [_entry(body, manager, "Update", "", fields_of_write(made, with_metadata(schema)))])
     return made
 
 
@@ -211,17 +208,25 @@ def updated(after: Object, live: Object, schema: Schema, *, manager: str, subres
     gone = [path for path in leaves(before) if value_of(made, path) is MISSING]
     entries = entries_without(entries, [*changed, *gone])
     if changed:
-        mine = entries_of({"metadata": {"managedFields": entries}}, manager, subresource)
-        entry = next((each for each in mine if each.get("operation") == "Update"), None)
+        entry = _entry_in(entries, manager, "Update", subresource)
         if entry is None:
-            entry = {"manager": manager, "operation": "Update", "apiVersion": made["apiVersion"], "fieldsType": "FieldsV1"}
-            entry |= {"subresource": subresource} if subresource else {}
-            entry["fieldsV1"] = {}
+            entry = _entry(made, manager, "Update", subresource, {})
             entries.append(entry)
         for path in changed:
             add_path(entry["fieldsV1"], path)
     _own(made, entries)
     return made
+
+
+def _entry_in(entries: list[Object], manager: str, operation: str, subresource: str) -> Object | None:
+    own = entries_of({"metadata": {"managedFields": entries}}, manager, subresource)
+    return next((each for each in own if each.get("operation") == operation), None)
+
+
+def _entry(obj: Object, manager: str, operation: str, subresource: str, fields: Fields) -> Object:
+    """An entry of ``managedFields``."""
+    entry = {"manager": manager, "operation": operation, "apiVersion": obj["apiVersion"], "fieldsType": "FieldsV1"}
+    return {**entry, **({"subresource": subresource} if subresource else {}), "fieldsV1": fields}
 
 
 def _without_empty(metadata: Object) -> Object:
@@ -252,8 +257,7 @@ def fixed_change(live: Object, made: Object) -> str:
     if live.get("immutable") is True:
         return next((f"{name}: field is immutable" for name in _CONTENTS if live.get(name) != made.get(name)), "")
     path = _FIXED.get(made["kind"], ())
-    steps = tuple(f"f:{name}" for name in path)
-    return f"{'.'.join(path)}: field is immutable" if path and value_of(live, steps) != value_of(made, steps) else ""
+    return f"{'.'.join(path)}: field is immutable" if path and value_at(live, path) != value_at(made, path) else ""
 
 
 def same_content(one: Object, other: Object) -> bool:
@@ -289,7 +293,7 @@ def patched(live: Object, operations: Sequence[Mapping[str, Any]]) -> Object:
     """
     made = deepcopy(live)
     for step in operations:
-        names = [each.replace("~1", "/").replace("~0", "~") for each in step["path"].split("/")[1:]]
+        names = steps_of(step["path"])
         parent: Any = made
         try:
             for name in names[:-1]:
@@ -311,10 +315,9 @@ def _one(parent: Any, name: str, step: Mapping[str, Any]) -> None:
             del parent[place]
         case "add" if isinstance(parent, list):
             parent.insert(place, deepcopy(step["value"]))
-        case "replace" if isinstance(parent, list) or place not in parent:
-            parent[place]
-            parent[place] = deepcopy(step["value"])
         case "add" | "replace":
+            if step["op"] == "replace":
+                parent[place]  # which must be there
             parent[place] = deepcopy(step["value"])
         case _:
             raise ValueError(step["op"])

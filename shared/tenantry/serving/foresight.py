@@ -25,7 +25,7 @@ from tenantry.api import Api
 from tenantry.engine import Engine, Verdict
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import OverlayApi
-from tenantry.engine.overlay.asking import ServerAsk, nobody
+from tenantry.engine.overlay.asking import DryRuns
 from tenantry.engine.overlay.controllers import Controllers
 from tenantry.engine.overlay.store import NOBODY, Actor, Overlay, Written, acting
 from tenantry.engine.reader import Reader
@@ -117,8 +117,8 @@ class Foresight:
         self._counts: Counter[tuple[str, Key, int]] = Counter()
         self._bugs = bugs
 
-    async def to_rest(self, said: Callable[[int, int], None] = lambda *_: None) -> Foreseen:
-        """Follow what was laid on until nothing changes; ``said`` hears of looks done and writes foreseen."""
+    async def to_rest(self, said: Callable[[], None] = lambda: None) -> Foreseen:
+        """Follow what was laid on until nothing changes; ``said`` hears of each look that is done."""
         await self._work_off(said)
         while not self._restless and (await self._controllers.later(self._step()) or self._again()):
             await self._work_off(said)
@@ -133,7 +133,7 @@ class Foresight:
         acting.set(NOBODY)
         return Foreseen(self.overlay.written, problems, self._restless)
 
-    async def _work_off(self, said: Callable[[int, int], None] = lambda *_: None) -> None:
+    async def _work_off(self, said: Callable[[], None] = lambda: None) -> None:
         """Have all looked at that is to be looked at, and what is written meanwhile."""
         while not self._restless:
             self._controllers.note()
@@ -144,7 +144,7 @@ class Foresight:
             asked = self._queue.pop(name)
             await self._ask(asked)
             self.looks += 1
-            said(self.looks, len(self.overlay.written))
+            said()
             if self.looks > LOOKS:
                 self._restless = f"{len(self._queue)} objects are still to be looked at"
 
@@ -282,7 +282,7 @@ async def foresight(
     *,
     kubeconfig: Path | None = None,
     hands: str = "kubectl",
-    ask: ServerAsk = nobody,
+    ask: DryRuns | None = None,
     as_functions: bool = False,
 ) -> AsyncIterator[Foresight]:
     """Connect, and lay nothing on yet.
@@ -291,7 +291,7 @@ async def foresight(
         config: the configuration that the functions have, or would have.
         services: those that are asked.
         hands: the field manager of the change itself.
-        ask: who is asked about each write.
+        ask: by which the server is asked about each write; default: it is not.
         as_functions: questions about writes are asked in the name of each Service's account.
 
     Raises:
@@ -307,21 +307,19 @@ async def foresight(
             descriptor = descriptor_of(service.function)
             function, settings = function_of(descriptor), Settings(config, service.duty)
             manager = field_manager(service.function)
-            own = await stack.enter_async_context(
-                await Api.connect(field_manager=manager, kubeconfig=kubeconfig, keeps=function.keeps)
-            )
             asking = None
-            if as_functions:
-                user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{service.name}"
+            if ask is not None:
+                user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{service.name}" if as_functions else ""
                 asking = await stack.enter_async_context(
-                    await Api.connect(field_manager=manager, kubeconfig=kubeconfig, keeps=function.keeps, user=user)
+                    await Api.connect(field_manager=manager, kubeconfig=kubeconfig, user=user)
                 )
             units = list(function.units(settings))
             every = [kind for unit in units for kind in (*unit.kinds, *(each.kind for each in unit.prefetch()))]
             every += [each.kind for each in descriptor.makes]
             kinds |= {(kind.group, kind.kind): kind for kind in every if kind != ANY_KIND}
             named = {unit.name: frozenset((kind.group, kind.kind) for kind in unit.kinds) for unit in units}
-            parts.append(PlannedPart(service, function, settings, OverlayApi(own, overlay, ask=ask, asking=asking), named))
+            over = OverlayApi(live, overlay, field_manager=manager, keeps=function.keeps, ask=ask, asking=asking)
+            parts.append(PlannedPart(service, function, settings, over, named))
         yield Foresight(parts, OverlayApi(live, overlay, ask=ask), kinds.values(), bugs)
 
 

@@ -11,13 +11,14 @@ import click
 
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
+from tenantry.api.served import served_resources
 from tenantry.cli.explain.can import Judged, can_told, is_unknown, judged
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.missing import missing_told
 from tenantry.cli.explain.objects import named_object_told
 from tenantry.cli.explain.printed import can_lines, heading, lacking_lines, object_answer, object_lines, say
 from tenantry.cli.explain.reading import Reading
-from tenantry.cli.explain.resources import find, place_of, resource_named, served_resources
+from tenantry.cli.explain.resources import find, place_of, resource_named
 from tenantry.cli.explain.subjects import asked_about
 from tenantry.cli.explain.told import Told
 from tenantry.cli.one_line import OneLine, OneLineGroup, WrongUse, answer_of

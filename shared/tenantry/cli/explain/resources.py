@@ -10,9 +10,9 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tenantry.api import Api
+from tenantry.api.served import ServedResource
 from tenantry.cli.one_line import WrongUse
-from tenantry.model.kinds import NAMESPACE, Kind, Object
+from tenantry.model.kinds import NAMESPACE, Kind
 from tenantry.model.rbac import EVERYTHING
 
 _ONLY_RIGHTS = {
@@ -28,21 +28,6 @@ _ONLY_VERBS = frozenset({EVERYTHING, "approve", "attest", "bind", "escalate", "i
 
 
 @dataclass(frozen=True, slots=True)
-class ServedResource:
-    """One resource as it is served."""
-
-    kind: Kind
-    names: frozenset[str]
-    subresources: frozenset[str]
-    verbs: frozenset[str]
-
-    @property
-    def text(self) -> str:
-        """Plural and group."""
-        return f"{self.kind.plural}.{self.kind.group}" if self.kind.group else self.kind.plural
-
-
-@dataclass(frozen=True, slots=True)
 class NamedResource:
     """What is asked about.  ``namespaced`` None: that is not known."""
 
@@ -53,29 +38,6 @@ class NamedResource:
     namespaced: bool | None = None
     kind: Kind | None = None
     notes: tuple[str, ...] = ()
-
-
-async def served_resources(api: Api) -> list[ServedResource]:
-    """All resources in the versions that the API server prefers, in its order: that of the core group first."""
-    found: dict[tuple[str, str], ServedResource] = {}
-    for group in [*(await api.core())["items"], *(await api.groups())["items"]]:
-        name = (group.get("metadata") or {}).get("name") or ""
-        for version in group.get("versions") or ():
-            for each in version.get("resources") or ():
-                if each.get("responseKind"):
-                    found.setdefault((name, each["resource"]), _served(name, version["version"], each))
-    return list(found.values())
-
-
-def _served(group: str, version: str, found: Object) -> ServedResource:
-    kind = found["responseKind"]["kind"]
-    api_version = f"{group}/{version}" if group else version
-    names = {found["resource"], found.get("singularResource") or "", kind.lower(), *(found.get("shortNames") or ())} - {""}
-    below = frozenset(each["subresource"] for each in found.get("subresources") or ())
-    verbs = frozenset(found.get("verbs") or ())
-    return ServedResource(
-        Kind(api_version, kind, found["resource"], found.get("scope") == "Namespaced"), frozenset(names), below, verbs
-    )
 
 
 def find(text: str, served: Sequence[ServedResource]) -> ServedResource | None:

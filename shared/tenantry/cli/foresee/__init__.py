@@ -20,7 +20,7 @@ from tenantry.cli.foresee.target import NotInstalled, configuration, installed_s
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import in_a_line, output_option, structured
 from tenantry.cli.progress import ReadProgress
-from tenantry.engine.overlay.asking import DryRuns, nobody
+from tenantry.engine.overlay.asking import DryRuns
 from tenantry.engine.overlay.store import Overlay
 from tenantry.engine.unit import Owner
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -161,7 +161,7 @@ async def _planned(asked: _Asked) -> tuple[PlanOutcome, Overlay, DryRuns | None,
             services,
             kubeconfig=asked.kubeconfig,
             hands=asked.manager,
-            ask=dry_runs or nobody,
+            ask=dry_runs,
             as_functions=as_functions,
         ) as future,
         ReadProgress("looking ahead") as progress,
@@ -173,13 +173,8 @@ async def _planned(asked: _Asked) -> tuple[PlanOutcome, Overlay, DryRuns | None,
             _run(future, text)
         if asked.config is not None:
             future.sweep()
-        tick = progress.counting(lambda each: each)
-        found = await future.to_rest(lambda *_: _count(tick))
+        found = await future.to_rest(progress.count)
         return await outcome_of(found, future.hands), future.overlay, dry_runs, source
-
-
-def _count(tick: Any) -> None:
-    tick({})
 
 
 def _run(future: Foresight, text: str) -> None:

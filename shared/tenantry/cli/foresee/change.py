@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from typing import Any
 import yaml
 
 from tenantry.api.errors import ApiError, KindNotServed
+from tenantry.api.served import ServedResource, served_resources
 from tenantry.engine.overlay.api import OverlayApi
-from tenantry.engine.overlay.served import Resource, named, served_resources
-from tenantry.model.comparison import Schema
 from tenantry.model.field_sets import lost, take_out
 from tenantry.model.identifiers import is_label_key, is_label_value
 from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind, Object, annotations_of, can_be_name
@@ -44,7 +42,7 @@ class PlannedChange:
     labels: Sequence[tuple[str, str]] = ()
     namespace: str = ""
     """Of what names none."""
-    _resources: list[Resource] = field(default_factory=list, compare=False)
+    _resources: list[ServedResource] = field(default_factory=list, compare=False)
 
     async def lay(self, over: OverlayApi) -> None:
         """Lay it on.
@@ -93,14 +91,14 @@ class PlannedChange:
         after = await over.current(kind, body["metadata"]["name"], body["metadata"].get("namespace", ""))
         if after is None or not isinstance(before, dict) or not isinstance(before.get("metadata"), dict):
             return
-        old, new = (_fields(each, schema) for each in (before, body))
+        old, new = (fields_of_write(each, schema) for each in (before, body))
         for path in list(lost(old, new, ())):
             take_out(after, path)
         await over.update(kind, after)
 
     async def _label(self, over: OverlayApi, text: str, change: str) -> None:
         kind, name, namespace = await self._named(over, text)
-        after = deepcopy(await self._existing(over, kind, name, namespace, text))
+        after = await self._existing(over, kind, name, namespace, text)
         key, sign, value = change.partition("=")
         labels = after["metadata"].setdefault("labels", {})
         if not sign and change.endswith("-") and is_label_key(change[:-1]):
@@ -127,12 +125,20 @@ class PlannedChange:
             raise BadChange(f"{text}: write KIND/NAME, such as namespace/team-a")
         if not self._resources:
             self._resources.extend(await served_resources(over))
-        found = named(called, self._resources)
+        found = _called(called, self._resources)
         if len(found) != 1:
             known = ", ".join(f"{each.kind.plural}.{each.kind.group}" for each in found)
             raise BadChange(f"{text}: {f'which of {known}?' if found else f'the cluster serves no kind {called}'}")
         kind = found[0].kind
         return kind, name, (self.namespace or "default") if kind.namespaced else ""
+
+
+def _called(text: str, resources: Sequence[ServedResource]) -> list[ServedResource]:
+    """What somebody means by a kind, a plural, a short name, or one of them with its group (``helmcharts.helm.cattle.io``)."""
+    name, _, group = text.lower().partition(".")
+    found = [each for each in resources if name in each.names and each.kind.kind and (not group or each.kind.group == group)]
+    core = [each for each in found if each.kind.group == ""]
+    return core or found
 
 
 @contextmanager
@@ -144,10 +150,6 @@ def _saying(about: str) -> Iterator[None]:
         raise BadChange(f"{about}: the cluster does not serve this kind") from error
     except ApiError as error:
         raise BadChange(f"{about}: {error.message}") from error
-
-
-def _fields(body: Object, schema: Schema) -> dict[str, Any]:
-    return fields_of_write(body, schema)
 
 
 def read_manifests(paths: Sequence[str]) -> list[tuple[str, Object]]:

@@ -11,7 +11,6 @@ from tenantry.api.errors import ApiError
 from tenantry.engine.overlay.api import EVERYWHERE, KUBERNETES, OverlayApi
 from tenantry.engine.overlay.store import ObjectPlace, Written, place_of
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, EVENT, ROLE_BINDING, Key, Object, is_terminating
-from tenantry.model.written import same_content
 from tenantry.serving.foresight import Foreseen
 
 Effect = Literal["created", "changed", "deleted", "leaving", "made and deleted", "unchanged"]
@@ -118,7 +117,7 @@ def _effect(before: Object | None, after: Object | None) -> Effect:
         return "deleted"
     if is_terminating(after) and not is_terminating(before):
         return "leaving"
-    return "unchanged" if same_content(told(before), told(after)) else "changed"
+    return "unchanged" if told(before) == told(after) else "changed"
 
 
 def told(obj: Object) -> Object:

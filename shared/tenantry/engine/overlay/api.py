@@ -6,11 +6,11 @@ and every write is carried out by the rules of `tenantry.model.written`.  No req
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
+from typing import TypeVar
 
-from tenantry.api import Api
+from tenantry.api import Api, Keep
 from tenantry.api.errors import (
     AlreadyExists,
     ConflictError,
@@ -21,7 +21,7 @@ from tenantry.api.errors import (
     RefusedError,
 )
 from tenantry.engine.context import running_owner
-from tenantry.engine.overlay.asking import ServerAsk, nobody
+from tenantry.engine.overlay.asking import DryRuns
 from tenantry.engine.overlay.reading import OverlayReads
 from tenantry.engine.overlay.store import Actor, Overlay, Verb, acting, place_of
 from tenantry.engine.recorder import now_seconds
@@ -59,19 +59,28 @@ KUBERNETES, KUBERNETES_MANAGER = "Kubernetes", "kube-controller-manager"
 EVERYWHERE = ((SERVICE_ACCOUNT, DEFAULT_SERVICE_ACCOUNT), (CONFIG_MAP, "kube-root-ca.crt"))
 FOREGROUND = "foregroundDeletion"
 
+T = TypeVar("T")
+
 
 class OverlayApi(OverlayReads):
     """One identity's view of a cluster with an overlay, which it may write to.
 
-    ``ask`` may ask the server about each write before it is laid on, by the client ``asking``; default: the one that reads.
+    With ``ask`` the server is asked about each write before, by the client ``asking``; default: the one that reads.
     """
 
     def __init__(
-        self, live: Api, overlay: Overlay, *, field_manager: str = "", ask: ServerAsk = nobody, asking: Api | None = None
+        self,
+        live: Api,
+        overlay: Overlay,
+        *,
+        field_manager: str = "",
+        keeps: Mapping[Kind, Keep] | None = None,
+        ask: DryRuns | None = None,
+        asking: Api | None = None,
     ) -> None:
-        super().__init__(live, overlay, field_manager=field_manager)
-        self.asking = asking or live
+        super().__init__(live, overlay, field_manager=field_manager, keeps=keeps)
         self._ask = ask
+        self._asking = asking or live
 
     async def apply(
         self, kind: Kind, body: Object, *, force: bool = True, subresource: str = "", dry_run: bool = False, manager: str = ""
@@ -85,15 +94,18 @@ class OverlayApi(OverlayReads):
             raise ConflictError(f"{name} is another object", status=409, reason="Conflict")
         if live is None and subresource:
             raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
-        with self._asking(key_in(kind, name, namespace), dry_run=dry_run):
-            answer = await self._ask.apply(self, kind, body, live, subresource, manager or self.field_manager)
-        schema, has_status = await self.schema(kind), await self.has_status(kind)
-        if answer is not None:
+        manager = manager or self.field_manager
+        answer = await self._asked(
+            kind,
+            key_in(kind, name, namespace),
+            lambda api: api.apply(kind, body, subresource=subresource, dry_run=True, manager=manager),
+            dry_run=dry_run,
+        )
+        if answer is not None and live is not None:  # of what is new the server makes up a uid each time
             made = answer
         else:
-            made = applied(
-                body, live, schema, manager=manager or self.field_manager, subresource=subresource, has_status=has_status
-            )
+            schema, has_status = await self.schema(kind), await self.has_status(kind)
+            made = applied(body, live, schema, manager=manager, subresource=subresource, has_status=has_status)
         verb: Verb = "status" if subresource else "create" if live is None else "update"
         return await self._store(verb, kind, made, live, manager, dry_run=dry_run)
 
@@ -106,27 +118,34 @@ class OverlayApi(OverlayReads):
         live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
         if live is not None:
             raise AlreadyExists(f"{kind.plural} {metadata['name']} already exists", status=409, reason="AlreadyExists")
-        with self._asking(key_in(kind, metadata["name"], metadata.get("namespace", "")), dry_run=dry_run):
-            answer = await self._ask.create(self, kind, body, manager or self.field_manager)
+        manager, asked = manager or self.field_manager, body
+        await self._asked(
+            kind,
+            key_in(kind, metadata["name"], metadata.get("namespace", "")),
+            lambda api: api.create(kind, asked, dry_run=True, manager=manager),
+            dry_run=dry_run,
+        )
         has_status = await self.has_status(kind)
         schema = await self.schema(kind)
         body = filled(body, schema) if is_custom(kind.group) else as_stored(body)  # which he owns who creates it
-        made = answer or created(body, schema, manager=manager or self.field_manager, has_status=has_status)
+        made = created(body, schema, manager=manager, has_status=has_status)
         return await self._store("create", kind, made, None, manager, dry_run=dry_run)
 
     async def json_patch(
         self, kind: Kind, name: str, namespace: str, operations: Sequence[Object], *, subresource: str = "", dry_run: bool = False
     ) -> Object:
         """What a JSON patch would make, laid on unless it is a dry run."""
-        live = await self.current(kind, name, namespace)
-        if live is None:
-            raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
+        live = await self._there(kind, name, namespace)
         try:
             after = patched(live, operations)
         except BadPatchError as error:
             raise ConflictError(str(error), status=422, reason="Invalid") from error
-        with self._asking(key_in(kind, name, namespace), dry_run=dry_run):
-            await self._ask.patch(self, kind, live, operations, subresource)
+        await self._asked(
+            kind,
+            key_in(kind, name, namespace),
+            lambda api: api.json_patch(kind, name, namespace, operations, subresource=subresource, dry_run=True),
+            dry_run=dry_run,
+        )
         if not subresource and await self.has_status(kind) and "status" in live:
             after["status"] = live["status"]
         made = updated(after, live, await self.schema(kind), manager=self.field_manager, subresource=subresource)
@@ -134,10 +153,7 @@ class OverlayApi(OverlayReads):
 
     async def update(self, kind: Kind, after: Object) -> Object:
         """What an update to ``after`` would make of the object that is there, laid on."""
-        metadata = after["metadata"]
-        live = await self.current(kind, metadata["name"], metadata.get("namespace", ""))
-        if live is None:
-            raise NotFound(f"{kind.plural} {metadata['name']} not found", status=404, reason="NotFound")
+        live = await self._there(kind, after["metadata"]["name"], after["metadata"].get("namespace", ""))
         made = updated(after, live, await self.schema(kind), manager=self.field_manager)
         return await self._store("update", kind, made, live, "")
 
@@ -159,11 +175,15 @@ class OverlayApi(OverlayReads):
         metadata = live["metadata"]
         if uid not in ("", metadata["uid"]) or resource_version not in ("", metadata["resourceVersion"]):
             raise ConflictError(f"{name} is not what was meant", status=409, reason="Conflict")
-        with self._asking(key_in(kind, name, namespace), dry_run=dry_run):
-            await self._ask.delete(self, kind, live, propagation)
+        key = key_in(kind, name, namespace)
+        await self._asked(
+            kind,
+            key,
+            lambda api: api.delete(kind, name, namespace, propagation=propagation, dry_run=True),
+            dry_run=dry_run,
+        )
         if dry_run:
             return
-        key = key_in(kind, name, namespace)
         holds = [*finalizers_of(live), *([FOREGROUND] if propagation == "Foreground" and not finalizers_of(live) else [])]
         if not holds and kind != NAMESPACE:
             self.overlay.put("delete", kind, key, live, None, self._who(""))
@@ -180,11 +200,21 @@ class OverlayApi(OverlayReads):
             after["status"] = {**(after.get("status") or {}), "phase": "Terminating"}
         self.overlay.put("delete", kind, key, live, after, self._who(""))
 
-    @contextmanager
-    def _asking(self, key: Key, *, dry_run: bool) -> Iterator[None]:
-        """Note what the server says about a write that it would refuse."""
+    async def _there(self, kind: Kind, name: str, namespace: str) -> Object:
+        live = await self.current(kind, name, namespace)
+        if live is None:
+            raise NotFound(f"{kind.plural} {name} not found", status=404, reason="NotFound")
+        return live
+
+    async def _asked(self, kind: Kind, key: Key, write: Callable[[Api], Awaitable[T]], *, dry_run: bool) -> T | None:
+        """What the server says to the dry run of a write; None where it is not asked.  What it would refuse is noted, and raised.
+
+        A patch is asked about as it is: its tests hold, since the object is as it is there.
+        """
+        if self._ask is None or not self._ask.may_ask(self.overlay, kind, key):
+            return None
         try:
-            yield
+            return await write(self._asking)
         except RefusedError as error:
             if not dry_run:
                 self.overlay.refused[key] = error.message
@@ -194,10 +224,8 @@ class OverlayApi(OverlayReads):
         self, verb: Verb, kind: Kind, made: Object, live: Object | None, manager: str, *, dry_run: bool = False
     ) -> Object:
         """The object as it would be stored, laid on unless nothing changes."""
-        metadata = made["metadata"]
-        namespace = metadata.get("namespace", "")
+        key = key_in(kind, made["metadata"]["name"], made["metadata"].get("namespace", ""))
         made = filled(made, await self.schema(kind)) if is_custom(kind.group) else as_stored(made)
-        key = Key(kind.api_version, kind.kind, namespace if kind.namespaced else "", metadata["name"])
         if live is None:
             await self._check_place(kind, key)
             made = await self._begun(kind, made)

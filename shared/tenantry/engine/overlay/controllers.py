@@ -12,10 +12,10 @@ from copy import deepcopy
 
 from pydantic_core import to_json
 
-from tenantry.api.errors import ApiError, KindNotServed
+from tenantry.api.errors import ApiError
+from tenantry.api.served import ServedResource, served_resources
 from tenantry.engine.context import running_owner
 from tenantry.engine.overlay.api import FOREGROUND, KUBERNETES, KUBERNETES_MANAGER, OverlayApi
-from tenantry.engine.overlay.served import Resource, served_resources
 from tenantry.engine.overlay.store import Actor, ObjectPlace, acting
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -28,7 +28,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.selectors import BadSelector, parse_selector
+from tenantry.model.rbac import aggregates
 
 _THEIRS = frozenset({"batch.kubernetes.io/job-tracking", "kubernetes.io/pvc-protection"})
 """Finalizers that Kubernetes' own controllers take off what is deleted."""
@@ -50,7 +50,7 @@ class Controllers:
     def __init__(self, over: OverlayApi, kinds: Iterable[Kind]) -> None:
         self._over = over
         self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
-        self._resources: list[Resource] | None = None
+        self._resources: list[ServedResource] | None = None
         self._collected: set[str] = set()
         self._told = 0
         self._aggregated = 0
@@ -93,10 +93,8 @@ class Controllers:
             kind = self._kinds.get((each.kind.group, each.kind.kind))
             try:
                 inside = (await self._over.list(kind or each.kind, place.name, metadata_only=True)).items
-            except KindNotServed:
-                continue
             except ApiError:
-                continue  # noted as unseen
+                continue  # not served, or noted as unseen
             for item in inside:
                 name = item["metadata"]["name"]
                 if kind is not None and not is_terminating(item):
@@ -162,7 +160,7 @@ class Controllers:
 
     async def _count(self) -> None:
         """Give quotas their status: how much is used is known of those that were there."""
-        for place, (kind, obj) in list(self._over.overlay.laid.items()):
+        for kind, obj in list(self._over.overlay.laid.values()):
             if (kind.group, kind.kind) != (RESOURCE_QUOTA.group, RESOURCE_QUOTA.kind) or obj is None:
                 continue
             hard, status = (obj.get("spec") or {}).get("hard") or {}, obj.get("status") or {}
@@ -172,7 +170,6 @@ class Controllers:
                 after["status"] = {"hard": hard, "used": {name: used.get(name, "0") for name in hard}}
                 after["metadata"]["resourceVersion"] = self._over.overlay.version()
                 self._over.overlay.put("status", kind, key_of(obj), obj, after, ("", KUBERNETES_MANAGER))
-                self._over.overlay.laid[place] = kind, after
 
     async def _aggregate(self) -> None:
         """Give aggregated ClusterRoles the rules of those that they select."""
@@ -185,16 +182,13 @@ class Controllers:
         except ApiError:
             return  # noted as unseen
         for role in roles:
-            rule = role.get("aggregationRule") or {}
-            try:
-                selectors = [parse_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
-            except BadSelector:
+            if not (role.get("aggregationRule") or {}).get("clusterRoleSelectors"):
                 continue
-            chosen = [each for each in roles if each is not role and any(found.matches(labels_of(each)) for found in selectors)]
+            chosen = [each for each in roles if each is not role and aggregates(role, labels_of(each))]
             rules: list[Object] = []
             for each in sorted(chosen, key=lambda found: found["metadata"]["name"]):
                 rules += [one for one in each.get("rules") or () if one not in rules]
-            if selectors and not _same_rules(rules, role.get("rules") or ()):
+            if not _same_rules(rules, role.get("rules") or ()):
                 live = await self._over.current(CLUSTER_ROLE, role["metadata"]["name"])
                 if live is not None:
                     after = {**deepcopy(live), "rules": rules}

@@ -6,42 +6,32 @@ Live answers are kept: a plan is of one moment.  What is not read for want of a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from tenantry.api import Api, Keep, Listing
 from tenantry.api.client import forget_others
-from tenantry.api.errors import (
-    ApiError,
-    Forbidden,
-    KindNotServed,
-    NotFound,
-)
-from tenantry.engine.overlay.rights import allowed
-from tenantry.engine.overlay.selecting import fits_fields, fits_labels, label_selector
+from tenantry.api.errors import ApiError, Forbidden, KindNotServed, NotFound
+from tenantry.api.wire import JSON
+from tenantry.engine.overlay.rights import REVIEWS, allowed
+from tenantry.engine.overlay.selecting import fits_fields, fits_labels, parsed_labels
 from tenantry.engine.overlay.store import ObjectPlace, Overlay, place_of
-from tenantry.model.comparison import Schema
-from tenantry.model.kinds import (
-    Kind,
-    Object,
-    can_be_name,
-)
-
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+from tenantry.model.kinds import Kind, Object, can_be_name
 
 
 class OverlayReads(Api):
-    """One identity's view of a cluster with an overlay."""
+    """One identity's view of a cluster with an overlay, by a client that several share; ``keeps`` is as that of an `Api`."""
 
-    def __init__(self, live: Api, overlay: Overlay, *, field_manager: str = "") -> None:
+    def __init__(self, live: Api, overlay: Overlay, *, field_manager: str = "", keeps: Mapping[Kind, Keep] | None = None) -> None:
         # No client of its own: what is to be read, the live one reads.
         self.field_manager = field_manager or live.field_manager
         self.live = live
         self.overlay = overlay
         self.turns = live.turns
         self.server = live.server
-        self._keeps = live._keeps
+        self._keeps = dict(keeps or {})
+        self._discovery, self._schemas, self._large_until = live._discovery, live._schemas, live._large_until
         self._reads: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def close(self) -> None:
@@ -54,7 +44,7 @@ class OverlayReads(Api):
         if asked is None:
             return await self._noting(read(), what)
         if asked not in self._reads:
-            self._reads[asked] = asyncio.ensure_future(_awaited(read))
+            self._reads[asked] = asyncio.ensure_future(read())
         try:
             return await self._noting(asyncio.shield(self._reads[asked]), what)
         except Forbidden:
@@ -126,7 +116,8 @@ class OverlayReads(Api):
             def noted(item: Object) -> Object:
                 metadata = item["metadata"]
                 places.append(place_of(kind, metadata["name"], metadata.get("namespace", "")))
-                return item if keep is None else keep(item)
+                kept = self._kept(kind, item)
+                return kept if keep is None else keep(kept)
 
             found = await self.live.list(
                 kind,
@@ -141,10 +132,10 @@ class OverlayReads(Api):
             return found, places[len(places) - len(found.items) :]  # an expired list begins anew
 
         if namespace and self.overlay.is_gone(namespace):
-            return Listing([], str(self.overlay.version()))
+            return Listing([], self.overlay.version())
         where = f" in {namespace}" if namespace else ""
         found, places = await self._once(asked, read, f"list {kind.plural}{where}")
-        laid, selector = self.overlay.laid, _parsed(label_selector)
+        laid, selector = self.overlay.laid, parsed_labels(label_selector)
         items = [
             (place, deepcopy(item))
             for place, item in zip(places, found.items, strict=True)
@@ -161,49 +152,21 @@ class OverlayReads(Api):
         items.sort(key=lambda each: (each[0].namespace, each[0].name))
         return Listing([item for _, item in items], found.resource_version, found.complete)
 
-    def has_large(self, kind: Kind) -> bool:
-        """As the server's client has it."""
-        return self.live.has_large(kind)
-
-    async def served(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
-        """How the server serves a kind."""
-        return await self.live.served(api_version, kind, again=again)
-
-    async def groups(self) -> Object:
-        """What the server serves."""
-        return await self.live.groups()
-
-    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
-        """A kind in the version that the server prefers."""
-        return await self.live.preferred(group, kind, again=again)
-
-    async def has_status(self, kind: Kind) -> bool:
-        """Whether the status of a kind is written by itself."""
-        return await self.live.has_status(kind)
-
-    async def is_foreign(self, kind: Kind) -> bool:
-        """Whether a kind of ours is served by a CRD of another system."""
-        return await self.live.is_foreign(kind)
-
-    async def schema(self, kind: Kind) -> Schema:
-        """How the server merges a kind's fields."""
-        return await self.live.schema(kind)
-
-    async def request(
-        self, method: str, path: str, query: Any = None, body: Any = None, content_type: str = "application/json"
-    ) -> Object:
+    async def _sized(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+        *,
+        accept: str = JSON,
+        most: int = 0,
+    ) -> tuple[Object, int]:
         """Reads, and access reviews, which are answered by the bindings as they would be."""
         del content_type
         if method == "GET":
-            return await self.live.request(method, path, query)
+            return await self.live._sized(method, path, query, accept=accept, most=most)
         if (method, path) == ("POST", REVIEWS):
-            return {**body, "status": {"allowed": await allowed(body["spec"], self)}}
+            return {**body, "status": {"allowed": await allowed(body, self)}}, 0
         raise NotImplementedError(f"{method} {path} is nothing that can be foreseen")
-
-
-async def _awaited(read: Callable[[], Awaitable[Any]]) -> Any:
-    return await read()
-
-
-def _parsed(text: str) -> Any:
-    return label_selector(text)

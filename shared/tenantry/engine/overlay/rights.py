@@ -1,7 +1,4 @@
-"""Whether RBAC lets somebody do something, by the bindings and roles as they would be.
-
-Rules as of ``k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac``: rights only add up, and nothing takes one away.
-"""
+"""Whether RBAC lets somebody do something, by the bindings and roles as they would be."""
 
 from __future__ import annotations
 
@@ -10,36 +7,34 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Object
+from tenantry.model.rbac import Question, allowing, subject_in
 
 if TYPE_CHECKING:
     from tenantry.engine.overlay.reading import OverlayReads
 
-_RBAC = "rbac.authorization.k8s.io"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def allowed(spec: Mapping[str, Any], over: OverlayReads) -> bool:
+async def allowed(review: Object, over: OverlayReads) -> bool:
     """The answer to a SubjectAccessReview: the server's, where nothing of RBAC is laid on."""
-    changed = any(place.group == _RBAC for place in over.overlay.laid)
-    if not changed:
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": dict(spec)}
-        answer = await over.live.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
+    if not any(place.group == ROLE.group for place in over.overlay.laid):
+        answer = await over.live.request("POST", REVIEWS, None, review)
         return bool(answer["status"].get("allowed"))
-    asked = spec["resourceAttributes"]
-    namespace = asked.get("namespace", "")
-    several, inside = await asyncio.gather(
-        over.list(CLUSTER_ROLE_BINDING), over.list(ROLE_BINDING, namespace) if namespace else _none()
-    )
-    found: list[Object] = [*several.items, *(inside.items if inside is not None else ())]
-    for binding in found:
-        if any(_is_subject(each, binding, spec) for each in binding.get("subjects") or ()):
-            rules = await _rules(binding, over)
-            if any(_allows(rule, asked) for rule in rules):
+    question = _question(review["spec"])
+    lists = [over.list(CLUSTER_ROLE_BINDING)]
+    if question.namespace:
+        lists.append(over.list(ROLE_BINDING, question.namespace))
+    for listing in await asyncio.gather(*lists):
+        for binding in listing.items:
+            if subject_in(binding, question) is not None and allowing(question, await _rules(binding, over)) is not None:
                 return True
     return False
 
 
-async def _none() -> None:
-    return None
+def _question(spec: Mapping[str, Any]) -> Question:
+    parts = ("verb", "group", "resource", "subresource", "namespace", "name")
+    asked = spec["resourceAttributes"]
+    return Question(spec.get("user", ""), tuple(spec.get("groups") or ()), **{part: asked.get(part, "") for part in parts})
 
 
 async def _rules(binding: Object, over: OverlayReads) -> Sequence[Object]:
@@ -47,27 +42,3 @@ async def _rules(binding: Object, over: OverlayReads) -> Sequence[Object]:
     kind = ROLE if reference["kind"] == ROLE.kind else CLUSTER_ROLE
     role = await over.get(kind, reference["name"], binding["metadata"].get("namespace", "") if kind is ROLE else "")
     return (role or {}).get("rules") or ()
-
-
-def _is_subject(subject: Object, binding: Object, spec: Mapping[str, Any]) -> bool:
-    match subject["kind"]:
-        case "User":
-            return bool(subject["name"] == spec.get("user"))
-        case "Group":
-            return subject["name"] in (spec.get("groups") or ())
-        case _:
-            namespace = subject.get("namespace") or binding["metadata"].get("namespace", "")
-            return bool(spec.get("user") == f"system:serviceaccount:{namespace}:{subject['name']}")
-
-
-def _allows(rule: Object, asked: Mapping[str, str]) -> bool:
-    resource = asked.get("resource", "")
-    below = asked.get("subresource", "")
-    wanted = {f"{resource}/{below}", f"*/{below}"} if below else {resource}
-    names = rule.get("resourceNames") or ()
-    return (
-        bool({asked.get("verb", ""), "*"} & set(rule.get("verbs") or ()))
-        and bool({asked.get("group", ""), "*"} & set(rule.get("apiGroups") or ()))
-        and bool({*wanted, "*"} & set(rule.get("resources") or ()))
-        and (not names or asked.get("name", "") in names)
-    )

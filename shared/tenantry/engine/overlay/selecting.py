@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
+from tenantry.model.comparison import MISSING, value_at
 from tenantry.model.kinds import Object, labels_of
 from tenantry.model.selectors import LabelSelector, Requirement
 
@@ -13,7 +12,7 @@ _PART = re.compile(r"(?:[^,(]|\([^)]*\))+")
 _SET = re.compile(r"(\S+)\s+(in|notin)\s+\(([^)]*)\)")
 
 
-def label_selector(text: str) -> LabelSelector:
+def parsed_labels(text: str) -> LabelSelector:
     """A label selector from the text of a query: ``a=b,c,!d,e in (f,g)``."""
     return LabelSelector(tuple(_requirement(part.strip()) for part in _PART.findall(text)))
 
@@ -47,7 +46,6 @@ def fits_labels(obj: Object, selector: LabelSelector) -> bool:
     return selector.matches(labels_of(obj))
 
 
-def _at(obj: Any, path: str) -> str:
-    for name in path.split("."):
-        obj = obj.get(name) if isinstance(obj, Mapping) else None
-    return "" if obj is None else str(obj)
+def _at(obj: Object, path: str) -> str:
+    found = value_at(obj, tuple(path.split(".")))
+    return "" if found is None or found is MISSING else str(found)

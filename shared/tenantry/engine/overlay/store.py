@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, is_terminating
 
@@ -94,9 +94,9 @@ class Overlay:
         found = self.laid.get(ObjectPlace("", NAMESPACE.kind, "", namespace))
         return found is not None and found[1] is not None and is_terminating(found[1])
 
-    def put(self, verb: Verb, kind: Kind, key: Key, before: Object | None, after: Object | None, who: Any = None) -> None:
+    def put(self, verb: Verb, kind: Kind, key: Key, before: Object | None, after: Object | None, who: tuple[str, str]) -> None:
         """Lay an object on, or take one away, and note the write; ``who`` has (owner, field manager)."""
-        owner, manager = who or ("", "")
+        owner, manager = who
         self.laid[place_of(kind, key.name, key.namespace)] = kind, after
         self.written.append(Written(verb, kind, key, deepcopy(before), deepcopy(after), acting.get(), owner, manager))
 

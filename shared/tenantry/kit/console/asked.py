@@ -7,11 +7,12 @@ from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
+from tenantry.api.served import served_resources
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.objects import named_object_told
 from tenantry.cli.explain.printed import object_answer, object_lines
 from tenantry.cli.explain.reading import Reading
-from tenantry.cli.explain.resources import find, served_resources
+from tenantry.cli.explain.resources import find
 from tenantry.cli.one_line import WrongUse
 from tenantry.kit.console.decided import Decided
 from tenantry.kit.console.live import Live
