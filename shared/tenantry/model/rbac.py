@@ -14,6 +14,21 @@ from tenantry.model.kinds import Object
 from tenantry.model.selectors import BadSelector, parse_selector
 
 EVERYTHING = "*"
+VERBS = (
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "bind",
+    "escalate",
+    "impersonate",
+    EVERYTHING,
+)
+"""Those that rules mostly have."""
 ACCOUNT_PREFIX = "system:serviceaccount:"
 AUTHENTICATED, UNAUTHENTICATED, MASTERS = "system:authenticated", "system:unauthenticated", "system:masters"
 ANONYMOUS = "system:anonymous"

@@ -24,7 +24,7 @@ from tenantry.cli.one_line import OneLine, OneLineGroup, WrongUse, answer_of
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.cli.progress import ReadProgress
-from tenantry.model.rbac import Question
+from tenantry.model.rbac import VERBS, Question
 
 PERSON = "tenantry-cli"
 _OBJECT = "object"
@@ -54,26 +54,10 @@ def explain() -> None:
     """
 
 
-_VERBS = (
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-    "bind",
-    "escalate",
-    "impersonate",
-    "*",
-)
-
-
 def _verbs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The verbs that shells complete."""
     del ctx, parameter
-    return [each for each in _VERBS if each.startswith(incomplete)]
+    return [each for each in VERBS if each.startswith(incomplete)]
 
 
 class _Where(NamedTuple):
