@@ -12,13 +12,13 @@ could give what is asked, and why they do not.  Both read through a `Looking`, a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Kind, Object, key_of
-from tenantry.model.rbac import BoundSubject, Question
+from tenantry.model.rbac import BoundSubject
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,6 @@ class Looking(Protocol):
     async def list(self, kind: Kind, namespace: str = "", labels: str = "") -> Sequence[Object]:
         """Live objects, by label selector."""
         ...
-
-
-Explain = Callable[[Object, BoundSubject | None, Looking], Awaitable[Origin | None]]
-Offers = Callable[[Question, Looking], Awaitable[list[Offer]]]
 
 
 def kubectl(verb: str, kind: Kind, name: str, namespace: str = "", more: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Key, Object, key_in, key_of, labels_of
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Key, Object, key_in, labels_of
 from tenantry.model.origin import Looking
 from tenantry.model.rbac import BoundSubject, Question, aggregates, allowing, subject_in
 
@@ -77,8 +77,3 @@ async def _sources(question: Question, role: Object, look: Looking) -> tuple[str
         and aggregates(role, labels_of(each))
         and allowing(question, each.get("rules")) is not None
     )
-
-
-def name_of(obj: Object) -> str:
-    """An object for people: ``RoleBinding dev/name``."""
-    return str(key_of(obj))

@@ -26,7 +26,6 @@ class Explainer:
 
     function: str
     unit: str
-    service: str
     module: ModuleType
 
     @property
@@ -68,11 +67,11 @@ def explainers() -> tuple[Explainer, ...]:
     """All that are installed."""
     found = []
     for descriptor in descriptors().values():
-        for package, service in descriptor.units:
+        for package, _ in descriptor.units:
             if find_spec(f"{package}.explain") is not None:
                 module = import_module(f"{package}.explain")
                 unit = package.rpartition(".")[2].replace("_", "-")
-                found.append(Explainer(descriptor.name, unit, service.name, module))
+                found.append(Explainer(descriptor.name, unit, module))
     return tuple(found)
 
 
