@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, key_in, key_of, labels_of
 from tenantry.model.names import OPERATED, PROJECT_ID
-from tenantry.model.origin import Because, Looking, Origin, kubectl
+from tenantry.model.origin import HARDENS, MAKES, Because, Looking, Origin, kubectl
 from tenantry.model.projects import REGISTRATION_MANAGER, is_member, is_registration, project_of_registration_name
 from tenantry.model.rbac import BoundSubject
 
@@ -40,7 +40,7 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
         )
     if not members:
         ends.append(kubectl("delete", NAMESPACE, key.name if key.kind == NAMESPACE.kind else key.namespace))
-    does = "hardens it" if key.kind == SERVICE_ACCOUNT.kind else "makes it"
+    does = HARDENS if key.kind == SERVICE_ACCOUNT.kind else MAKES
     return Origin(f"project/{project}", proof, tuple(because), tuple(ends), does)
 
 

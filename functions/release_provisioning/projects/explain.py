@@ -17,7 +17,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import HELM_API_VERSION, OPERATED, PROJECT_CHART
-from tenantry.model.origin import Because, Looking, Origin, kubectl
+from tenantry.model.origin import HARDENS, MAKES, Because, Looking, Origin, kubectl
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release
 from tenantry.model.rbac import BoundSubject
 from tenantry.model.releases import held_by
@@ -61,6 +61,6 @@ async def _hardened(obj: Object, look: Looking) -> Origin | None:
         Because(key_in(NAMESPACE, place, ""), "metadata.name", "the namespace of a release"),
     )
     proof = f"label {OPERATED}, and fields of field manager {RELEASE_MANAGER}"
-    does = "hardens it" if obj["kind"] == SERVICE_ACCOUNT.kind else "makes it"
+    does = HARDENS if obj["kind"] == SERVICE_ACCOUNT.kind else MAKES
     end = "set helmProjectOperator.hardenedNamespaces.enabled to false, then delete it; it goes with its namespace"
     return Origin(f"release/{place if live is None else live['metadata']['name']}", proof, because, (end,), does)

@@ -20,6 +20,9 @@ from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Kind, Object, key_of
 from tenantry.model.rbac import BoundSubject
 
+MAKES, HARDENS = "makes it", "hardens it"
+"""What a unit does to an object that would not be there without it, and to one that Kubernetes makes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Because:
@@ -47,7 +50,7 @@ class Origin:
     proof: str
     because: tuple[Because, ...]
     ends: tuple[str, ...]
-    does: str = "makes it"
+    does: str = MAKES
 
 
 @dataclass(frozen=True, slots=True)

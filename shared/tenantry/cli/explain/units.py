@@ -11,11 +11,10 @@ from types import ModuleType
 
 from tenantry.cli.explain.reading import Reading
 from tenantry.model.kinds import Kind, Object, key_of
-from tenantry.model.origin import Because, Offer, Origin
+from tenantry.model.origin import MAKES, Because, Offer, Origin
 from tenantry.model.rbac import BoundSubject, Question
 from tenantry.serving.installed import descriptors
 
-MAKES = Origin("", "", (), ()).does
 _DEPTH = 4
 """How far causes that are ours themselves are followed."""
 
