@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from tenantry.cli.explain.reading import Reading
-from tenantry.model.kinds import Kind, Object, key_of
+from tenantry.model.kinds import Key, Kind, Object, key_of
 from tenantry.model.origin import MAKES, Because, Offer, Origin
 from tenantry.model.rbac import BoundSubject, Question
 from tenantry.serving.installed import descriptors
@@ -84,15 +84,15 @@ async def explained(obj: Object, subject: BoundSubject | None, reading: Reading,
         if origin is not None:
             causes: list[CauseFound] = []
             for because in origin.because:
-                cause = await _cause(because, obj, reading, depth)
+                cause = await _cause(because, key_of(obj), reading, depth)
                 told = any(because.about == before.because.about for before in causes)
                 causes.append(replace(cause, whose=(), problems=()) if told else cause)
             found.append(Explained(each, origin, tuple(causes)))
     return tuple(found)
 
 
-async def _cause(because: Because, of: Object, reading: Reading, depth: int) -> CauseFound:
-    if because.about is None or because.about == key_of(of):
+async def _cause(because: Because, of: Key | None, reading: Reading, depth: int) -> CauseFound:
+    if because.about is None or because.about == of:
         return CauseFound(because)
     kind = await reading.api.served(because.about.api_version, because.about.kind)
     live = await reading.get(kind, because.about.name, because.about.namespace) if kind is not None else None
@@ -121,8 +121,4 @@ async def offered(question: Question, reading: Reading) -> AsyncIterator[tuple[E
     for each in explainers():
         offers = getattr(each.module, "offers", None)
         for offer in await offers(question, reading) if offers is not None else ():
-            yield (
-                each,
-                offer,
-                await _cause(offer.because, {"apiVersion": "", "kind": "", "metadata": {"name": ""}}, reading, _DEPTH),
-            )
+            yield each, offer, await _cause(offer.because, None, reading, _DEPTH)
