@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -83,10 +83,12 @@ async def explained(obj: Object, subject: BoundSubject | None, reading: Reading,
         origin: Origin | None = await each.module.explain(obj, subject, reading)
         if origin is not None:
             causes: list[CauseFound] = []
+            there: dict[Key | None, bool | None] = {}
             for because in origin.because:
-                cause = await _cause(because, key_of(obj), reading, depth)
-                told = any(because.about == before.because.about for before in causes)
-                causes.append(replace(cause, whose=(), problems=()) if told else cause)
+                known = because.about in there  # then the rest about it is told with its first line
+                cause = CauseFound(because, there[because.about]) if known else await _cause(because, key_of(obj), reading, depth)
+                there[because.about] = cause.there
+                causes.append(cause)
             found.append(Explained(each, origin, tuple(causes)))
     return tuple(found)
 
