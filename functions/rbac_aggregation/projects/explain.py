@@ -18,7 +18,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import AGGREGATE_FROM, PROJECT_CHART, ROLE_OF
 from tenantry.model.origin import Because, Looking, Offer, Origin, kubectl, leaving
-from tenantry.model.rbac import BoundSubject, Question, allowing, binder, subject_in
+from tenantry.model.rbac import BoundSubject, Question, allows, binder, subject_in
 from tenantry.model.releases import held_by
 
 KINDS = frozenset({ROLE_BINDING})
@@ -74,7 +74,7 @@ async def offers(question: Question, look: Looking) -> list[Offer]:
         return []
     found: list[Offer] = []
     for role in await look.list(ROLE, question.namespace, ROLE_OF):
-        if allowing(question, role.get("rules")) is not None:
+        if allows(question, role):
             found += await _offered(role, question, look)
     return found
 

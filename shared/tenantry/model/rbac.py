@@ -112,6 +112,11 @@ def allowing(question: Question, rules: Iterable[Object] | None) -> int | None:
     return next((number for number, rule in enumerate(rules or ()) if not lacks(question, rule)), None)
 
 
+def allows(question: Question, role: Object | None) -> bool:
+    """Whether a Role or ClusterRole allows what is asked; one that is not there allows nothing."""
+    return allowing(question, (role or {}).get("rules")) is not None
+
+
 def nearest(question: Question, rules: Iterable[Object] | None) -> tuple[Object, tuple[str, ...]] | None:
     """The rule that lacks the least, and what that is, of those about the resource or URL; None where there is none such."""
     judged = [(rule, lacks(question, rule)) for rule in rules or ()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Key, Object, key_in, labels_of
 from tenantry.model.origin import Looking
-from tenantry.model.rbac import BoundSubject, Question, aggregates, allowing, subject_in
+from tenantry.model.rbac import BoundSubject, Question, aggregates, allowing, allows, subject_in
 
 KINDS = {kind.kind: kind for kind in (ROLE, CLUSTER_ROLE, ROLE_BINDING, CLUSTER_ROLE_BINDING)}
 
@@ -73,7 +73,5 @@ async def _sources(question: Question, role: Object, look: Looking) -> tuple[str
     return tuple(
         each["metadata"]["name"]
         for each in every
-        if each["metadata"]["name"] != role["metadata"]["name"]
-        and aggregates(role, labels_of(each))
-        and allowing(question, each.get("rules")) is not None
+        if each["metadata"]["name"] != role["metadata"]["name"] and aggregates(role, labels_of(each)) and allows(question, each)
     )
