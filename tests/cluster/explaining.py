@@ -38,7 +38,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import SCOPE_INSTANCE_UID
-from tenantry.model.rbac import Question
+from tenantry.model.rbac import VERBS, Question
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -219,20 +219,6 @@ async def explained_world(start: Callable[..., Awaitable[Knative]], admin: Api, 
 # -- questions ---------------------------------------------------------------------------------------------
 
 
-VERBS = (
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-    "bind",
-    "escalate",
-    "impersonate",
-    "*",
-)
 RESOURCES = (
     ("", "pods"),
     ("", "secrets"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, NETWORK_POLICY, SERVICE_ACCOUNT, Object, key_in, key_of, labels_of
 from tenantry.model.names import OPERATED, PROJECT_ID
-from tenantry.model.origin import Because, Looking, Origin, kubectl
+from tenantry.model.origin import HARDENS, MAKES, Because, Looking, Origin, kubectl
 from tenantry.model.projects import REGISTRATION_MANAGER, is_member, is_registration, project_of_registration_name
 from tenantry.model.rbac import BoundSubject
 
@@ -21,9 +21,9 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
         return _of_member(obj, config.project_label)
     if key.kind != NAMESPACE.kind and not (entries_of(obj, REGISTRATION_MANAGER) and OPERATED in labels_of(obj)):
         return None
-    project = project_of_registration_name(key.name if key.kind == NAMESPACE.kind else key.namespace)
+    project = project_of_registration_name(key.namespace or key.name)
     if not project:
-        return await _of_system(obj)
+        return _of_system(obj)
     proof = f"label {PROJECT_ID}, or fields of field manager {REGISTRATION_MANAGER}"
     line = f"metadata.labels[{config.project_label}]"
     listed = await look.list(NAMESPACE, "", f"{config.project_label}={project}")
@@ -32,16 +32,15 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     because.append(Because(None, "global.cattle.projectLabel", config.project_label))
     if key.kind != NAMESPACE.kind:
         because.insert(0, Because(None, *_setting(key.kind)))
-    take = kubectl("label", NAMESPACE, members[0], more=f"{config.project_label}-") if len(members) == 1 else ""
-    ends = [f"{take}  # of the last member: the namespace is marked as orphaned, and may be deleted"] if take else []
-    if not take and members:
-        ends.append(
-            f"when none of its {len(members)} namespaces has the label any more it may be deleted; it is not deleted by us"
-        )
     if not members:
-        ends.append(kubectl("delete", NAMESPACE, key.name if key.kind == NAMESPACE.kind else key.namespace))
-    does = "hardens it" if key.kind == SERVICE_ACCOUNT.kind else "makes it"
-    return Origin(f"project/{project}", proof, tuple(because), tuple(ends), does)
+        end = kubectl("delete", NAMESPACE, key.namespace or key.name)
+    elif len(members) == 1:
+        take = kubectl("label", NAMESPACE, members[0], more=f"{config.project_label}-")
+        end = f"{take}  # of the last member: the namespace is marked as orphaned, and may be deleted"
+    else:
+        end = f"when none of its {len(members)} namespaces has the label any more it may be deleted; it is not deleted by us"
+    does = HARDENS if key.kind == SERVICE_ACCOUNT.kind else MAKES
+    return Origin(f"project/{project}", proof, tuple(because), (end,), does)
 
 
 def _setting(kind: str) -> tuple[str, str]:
@@ -50,7 +49,7 @@ def _setting(kind: str) -> tuple[str, str]:
     return "helmProjectOperator.hardenedNamespaces", "hardening"
 
 
-async def _of_system(obj: Object) -> Origin:
+def _of_system(obj: Object) -> Origin:
     because = (
         Because(None, *_setting(obj["kind"])),
         Because(None, "helmProjectOperator.systemNamespace", obj["metadata"]["namespace"]),

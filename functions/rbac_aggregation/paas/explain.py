@@ -14,7 +14,7 @@ from tenantry.model.paas.looking import config_in_force, paas_behind
 from tenantry.model.paas.names import ASKED_BY, GROUP, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID
 from tenantry.model.paas.ours import uid_of
 from tenantry.model.paas.places import PaasPlace, applying, spec_places
-from tenantry.model.rbac import BoundSubject, Question, allowing
+from tenantry.model.rbac import BoundSubject, Question, allows
 
 KINDS = frozenset({ROLE_BINDING, GROUP, CONFIG_MAP})
 
@@ -157,7 +157,6 @@ async def offers(question: Question, look: Looking) -> list[Offer]:
 
 async def _gives(names: tuple[str, ...], question: Question, look: Looking) -> bool:
     for name in names:
-        role = await look.get(CLUSTER_ROLE, name)
-        if role is not None and allowing(question, role.get("rules")) is not None:
+        if allows(question, await look.get(CLUSTER_ROLE, name)):
             return True
     return False

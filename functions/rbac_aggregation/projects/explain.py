@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rbac_aggregation.projects.plan import PEOPLE, is_made_by_us, is_ours, level_roles, owner_text, release_of
+from rbac_aggregation.projects.plan import is_made_by_us, is_ours, level_roles, owner_text, people_of, release_of
 from tenantry.model.kinds import (
-    CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
     PROJECT_HELM_CHART,
@@ -18,7 +17,7 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import AGGREGATE_FROM, PROJECT_CHART, ROLE_OF
 from tenantry.model.origin import Because, Looking, Offer, Origin, kubectl, leaving
-from tenantry.model.rbac import BoundSubject, Question, allowing, binder, subject_in
+from tenantry.model.rbac import BoundSubject, Question, allows, binder, subject_in
 from tenantry.model.releases import held_by
 
 KINDS = frozenset({ROLE_BINDING})
@@ -51,21 +50,13 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
 
 async def _naming(home: str, role: str, subject: BoundSubject | None, look: Looking) -> list[tuple[Kind, Object]]:
     """The bindings of a registration namespace and of the cluster that name a subject for a ClusterRole, or anybody."""
-    places = [(ROLE_BINDING, home), (CLUSTER_ROLE_BINDING, "")]
-    found = [
-        (kind, each) for kind, place in places if kind is CLUSTER_ROLE_BINDING or place for each in await look.list(kind, place)
-    ]
-    return [(kind, each) for kind, each in found if _leads_to(each, role) and _names(each, subject)]
+    places = [*([(ROLE_BINDING, home)] if home else []), (CLUSTER_ROLE_BINDING, "")]
+    return [(kind, each) for kind, place in places for each in await look.list(kind, place) if _names(each, role, subject)]
 
 
-def _leads_to(binding: Object, role: str) -> bool:
-    reference = binding.get("roleRef") or {}
-    return (reference.get("kind"), reference.get("name")) == (CLUSTER_ROLE.kind, role)
-
-
-def _names(binding: Object, subject: BoundSubject | None) -> bool:
-    there = {(each.get("kind"), each.get("name")) for each in binding.get("subjects") or () if each.get("kind") in PEOPLE}
-    return bool(there) if subject is None else (subject.kind, subject.name) in there
+def _names(binding: Object, role: str, subject: BoundSubject | None) -> bool:
+    people = people_of(role, [binding])
+    return bool(people) if subject is None else (subject.kind, subject.name) in people
 
 
 async def offers(question: Question, look: Looking) -> list[Offer]:
@@ -74,7 +65,7 @@ async def offers(question: Question, look: Looking) -> list[Offer]:
         return []
     found: list[Offer] = []
     for role in await look.list(ROLE, question.namespace, ROLE_OF):
-        if allowing(question, role.get("rules")) is not None:
+        if allows(question, role):
             found += await _offered(role, question, look)
     return found
 

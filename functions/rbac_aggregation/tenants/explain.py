@@ -8,7 +8,7 @@ from tenantry.model.flux.tenant import RIGHTS_MANAGER, defaults_of, is_kept_for,
 from tenantry.model.flux.tenant_status import RIGHTS_PART
 from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, ROLE_BINDING, Object, key_in, key_of, labels_of
 from tenantry.model.origin import Because, Looking, Offer, Origin, edit, kubectl
-from tenantry.model.rbac import BoundSubject, Question, account_named, allowing
+from tenantry.model.rbac import BoundSubject, Question, account_named, allows
 
 KINDS = frozenset({ROLE_BINDING})
 
@@ -46,7 +46,7 @@ async def offers(question: Question, look: Looking) -> list[Offer]:
         about = Because(key_of(live), "spec.serviceAccountName", tenant.account)
         fix = f"deliver as ServiceAccount {question.namespace}/{tenant.account}"
         return [Offer(about, f"in this namespace the tenant's rights are those of account {tenant.account}", fix)]
-    if allowing(question, (role or {}).get("rules")) is None:
+    if not allows(question, role):
         about = Because(key_of(live), "spec.clusterRole", tenant.role)
         return [
             Offer(about, f"ClusterRole {tenant.role} does not allow it", edit(TENANT, name, "choose another spec.clusterRole"))

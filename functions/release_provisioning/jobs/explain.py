@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from release_provisioning.jobs.manifest import Names, binding_kind
-from release_provisioning.jobs.rights import is_of_project, job_role
+from release_provisioning.jobs.rights import job_setting
 from release_provisioning.jobs.seen import OWNER_NAME
-from tenantry.model.config import Config
 from tenantry.model.difference import entries_of, owns
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
@@ -20,7 +19,7 @@ from tenantry.model.kinds import (
     key_in,
     labels_of,
 )
-from tenantry.model.names import CHART_LABEL, HELM_API_VERSION
+from tenantry.model.names import CHART_LABEL
 from tenantry.model.origin import Because, Looking, Origin, kubectl
 from tenantry.model.projects import RELEASE_MANAGER
 from tenantry.model.rbac import BoundSubject
@@ -43,22 +42,9 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     if binding:
         names = Names(home, name)
         ends.append(f"it goes by itself when Job {home}/{names.install} has ended")
-        if chart is not None and (line := _setting(chart, look.config)):
-            because.append(
-                Because(None, line, f"{job_role(chart, look.config)}, by {binding_kind(job_role(chart, look.config)).kind}")
-            )
+        if chart is not None:
+            line, role = job_setting(chart, look.config)
+            because.append(Because(None, line, f"{role}, by {binding_kind(role).kind}"))
     ends.append(kubectl("delete", HELM_CHART, name, home))
     proof = f"label {CHART_LABEL}, which is a field of field manager {RELEASE_MANAGER}"
     return Origin(f"chart/{home}/{name}", proof, tuple(because), tuple(ends))
-
-
-def _setting(chart: Object, config: Config) -> str:
-    """The setting, as a path in the file, that names the ClusterRole of a HelmChart's Job."""
-    operator, wanted = config.helm_project_operator, annotations_of(chart).get(HELM_API_VERSION, "")
-    if not is_of_project(chart):
-        own = operator.helm_controller.administrators_cluster_role
-        return f"helmProjectOperator.helmController.{'administratorsClusterRole' if own else 'jobClusterRole'}"
-    for number, each in enumerate(operator.charts):
-        if each.helm_api_version == wanted and each.job_cluster_role:
-            return f"helmProjectOperator.charts[{number}].jobClusterRole"
-    return "helmProjectOperator.helmController.jobClusterRole"

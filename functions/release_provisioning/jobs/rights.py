@@ -20,6 +20,8 @@ from tenantry.model.names import CHART_LABEL, HELM_API_VERSION, OPERATED, PROJEC
 from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Write, plan_of
 from tenantry.model.projects import RELEASE_MANAGER
 
+_CONTROLLER = "helmProjectOperator.helmController"
+
 
 def is_of_project(chart: Object) -> bool:
     """Whether a HelmChart is that of a ProjectHelmChart.
@@ -31,17 +33,25 @@ def is_of_project(chart: Object) -> bool:
     return bool(marks) or OPERATED in labels_of(chart) or owns(chart, RELEASE_MANAGER, "spec")
 
 
-def job_role(chart: Object, config: Config) -> str:
-    """The ClusterRole for the Job's account: that of the configured chart, else that of the installation.
+def job_setting(chart: Object, config: Config) -> tuple[str, str]:
+    """The setting, as its path in the file, that names the ClusterRole for the Job's account; and that ClusterRole.
 
-    A HelmChart can only choose among what the configuration names: it can never ask for a role.
+    It is that of the configured chart, else that of the installation.  A HelmChart can only choose among what the configuration
+    names: it can never ask for a role.
     """
     operator = config.helm_project_operator
     wanted = annotations_of(chart).get(HELM_API_VERSION, "")
-    role = operator.helm_controller.administrators_cluster_role
+    path, role = f"{_CONTROLLER}.administratorsClusterRole", operator.helm_controller.administrators_cluster_role
     if is_of_project(chart):
-        role = next((found.job_cluster_role for found in operator.charts if found.helm_api_version == wanted), "")
-    return role or operator.helm_controller.job_cluster_role
+        charts = ((number, each) for number, each in enumerate(operator.charts) if each.helm_api_version == wanted)
+        named = ((f"helmProjectOperator.charts[{number}].jobClusterRole", each.job_cluster_role) for number, each in charts)
+        path, role = next(named, ("", ""))
+    return (path, role) if role else (f"{_CONTROLLER}.jobClusterRole", operator.helm_controller.job_cluster_role)
+
+
+def job_role(chart: Object, config: Config) -> str:
+    """The ClusterRole for the Job's account."""
+    return job_setting(chart, config)[1]
 
 
 def reaches_everywhere(chart: Object, config: Config) -> bool:

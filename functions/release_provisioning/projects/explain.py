@@ -17,7 +17,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import HELM_API_VERSION, OPERATED, PROJECT_CHART
-from tenantry.model.origin import Because, Looking, Origin, kubectl
+from tenantry.model.origin import HARDENS, MAKES, Because, Looking, Origin, kubectl
 from tenantry.model.projects import RELEASE_MANAGER, is_made_for_release
 from tenantry.model.rbac import BoundSubject
 from tenantry.model.releases import held_by
@@ -31,7 +31,7 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     del subject
     key = key_of(obj)
     if key.kind in _HARDENED:
-        return await _hardened(obj, look)
+        return _hardened(obj)
     ours = is_made_for_release(obj) if key.kind == NAMESPACE.kind else owns(obj, RELEASE_MANAGER, "spec")
     home, _, name = held_by(obj).partition("/")
     if not ours or not name:
@@ -50,17 +50,16 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     return Origin(f"release/{key.name}", proof, tuple(because), (f"{end}{stays}",))
 
 
-async def _hardened(obj: Object, look: Looking) -> Origin | None:
+def _hardened(obj: Object) -> Origin | None:
     """What hardens the namespace of a release."""
     place = obj["metadata"]["namespace"]
     if not entries_of(obj, RELEASE_MANAGER) or OPERATED not in labels_of(obj):
         return None
-    live = await look.get(NAMESPACE, place)
     because = (
         Because(None, "helmProjectOperator.hardenedNamespaces", "hardening"),
         Because(key_in(NAMESPACE, place, ""), "metadata.name", "the namespace of a release"),
     )
     proof = f"label {OPERATED}, and fields of field manager {RELEASE_MANAGER}"
-    does = "hardens it" if obj["kind"] == SERVICE_ACCOUNT.kind else "makes it"
+    does = HARDENS if obj["kind"] == SERVICE_ACCOUNT.kind else MAKES
     end = "set helmProjectOperator.hardenedNamespaces.enabled to false, then delete it; it goes with its namespace"
-    return Origin(f"release/{place if live is None else live['metadata']['name']}", proof, because, (end,), does)
+    return Origin(f"release/{place}", proof, because, (end,), does)

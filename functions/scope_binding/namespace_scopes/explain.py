@@ -19,7 +19,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.origin import Because, Looking, Offer, Origin, edit, kubectl
-from tenantry.model.rbac import BoundSubject, Question, account_named, allowing
+from tenantry.model.rbac import BoundSubject, Question, account_named, allows
 
 KINDS = frozenset({ROLE_BINDING, ROLE, CONFIG_MAP})
 
@@ -106,6 +106,6 @@ async def _consented(question: Question, home: str, look: Looking) -> tuple[str,
     live = await look.get(NAMESPACE, home)
     if live is not None and not is_given_to(binding, live):
         return f"the consent of {place} is for an earlier namespace called {home}", agree
-    if allowing(question, role.get("rules")) is None:
+    if not allows(question, role):
         return f"the consent of {place} does not allow it", edit(ROLE, name, "add a rule", place)
     return "", ""

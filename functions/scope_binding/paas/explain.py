@@ -9,7 +9,7 @@ from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, paas_of
 from tenantry.model.paas.looking import config_in_force, paas_behind
 from tenantry.model.paas.names import PAAS, PAAS_CONFIG, PAAS_UID, SHARED
-from tenantry.model.rbac import BoundSubject, Question, account_named, allowing
+from tenantry.model.rbac import BoundSubject, Question, account_named, allows
 
 KINDS = frozenset({ROLE_BINDING, CLUSTER_ROLE_BINDING})
 
@@ -62,11 +62,8 @@ async def offers(question: Question, look: Looking) -> list[Offer]:
         if f"{paas.name}-{name}" != account.namespace:
             continue
         for role in known.extra_permissions.get(account.name, ()):
-            if (
-                name in paas.capabilities
-                and not paas.capabilities[name].extra_permissions
-                and await _allows(role, question, look)
-            ):
+            without = name in paas.capabilities and not paas.capabilities[name].extra_permissions
+            if without and allows(question, await look.get(CLUSTER_ROLE, role)):
                 about = Because(key_of(paas.live), f"spec.capabilities.{name}.extra_permissions", "false")
                 fix = edit(PAAS, paas.name, f"set spec.capabilities.{name}.extra_permissions to true")
                 found.append(Offer(about, f"ClusterRole {role} would give it, as an extra permission", fix))
@@ -75,8 +72,3 @@ async def offers(question: Question, look: Looking) -> list[Offer]:
             lacks = "permissions of service accounts hold in their own namespace alone"
             found.append(Offer(about, lacks, edit(PAAS_CONFIG, config.name, "spec.permissionScope: Cluster")))
     return found
-
-
-async def _allows(name: str, question: Question, look: Looking) -> bool:
-    role = await look.get(CLUSTER_ROLE, name)
-    return allowing(question, (role or {}).get("rules")) is not None

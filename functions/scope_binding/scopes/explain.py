@@ -14,7 +14,6 @@ from tenantry.model.kinds import (
     Kind,
     Object,
     is_terminating,
-    key_in,
     key_of,
     labels_of,
 )
@@ -22,6 +21,7 @@ from tenantry.model.origin import Because, Looking, Offer, Origin, edit, kubectl
 from tenantry.model.rbac import BoundSubject, Question, allowing, subject_in
 
 KINDS = frozenset({ROLE_BINDING, CLUSTER_ROLE_BINDING, CLUSTER_ROLE})
+_EVERYWHERE = "without namespaces and selector it holds everywhere"
 
 
 async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> Origin | None:
@@ -29,7 +29,7 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     of_role = obj["kind"] == CLUSTER_ROLE.kind
     for family in FAMILIES.values():
         kind, uid_label = (family.template, TEMPLATE_UID) if of_role else (family.instance, INSTANCE_UID)
-        owner = await _owner(obj, kind, family.label_for(kind.kind), look)
+        owner = await _owner(obj, kind, uid_label, family.label_for(kind.kind), look)
         if owner is None or not is_of(obj, owner, uid_label):
             continue
         proof = f"label {uid_label}: {owner['metadata']['uid']}, or the owner reference to it"
@@ -49,13 +49,12 @@ def _end(kind: Kind, owner: Object) -> tuple[str, ...]:
     return (kubectl("delete", kind, owner["metadata"]["name"]),)
 
 
-async def _owner(obj: Object, kind: Kind, label: str, look: Looking) -> Object | None:
+async def _owner(obj: Object, kind: Kind, uid_label: str, label: str, look: Looking) -> Object | None:
     reference = reference_to(obj, kind.kind)
     if reference is not None:
         return await look.get(kind, reference["name"]) if reference["apiVersion"] == kind.api_version else None
     if label not in labels_of(obj):
         return None
-    uid_label = TEMPLATE_UID if obj["kind"] == CLUSTER_ROLE.kind else INSTANCE_UID
     return next((each for each in await look.list(kind) if is_of(obj, each, uid_label)), None)
 
 
@@ -119,17 +118,13 @@ def _offered(question: Question, namespace: Object | None, family: Family, insta
         if allowing(question, role.rules) is None:
             continue
         named = subject_in({"metadata": {}, "subjects": role.subjects}, question) is not None
-        line = Because(
-            key_in(family.template, template["metadata"]["name"], ""), f"spec.clusterRoles[{number}]", role.generate_name
-        )
         if named and not here:
             place = f"namespace {question.namespace}" if question.namespace else "the whole cluster"
-            fix = edit(family.instance, name, f"add {question.namespace} to spec.namespaces")
-            fix = (
-                fix if question.namespace else edit(family.instance, name, "without namespaces and selector it holds everywhere")
-            )
-            found.append(Offer(Because(key_of(instance), "spec"), f"it gives this elsewhere, not in {place}", fix))
+            what = f"add {question.namespace} to spec.namespaces" if question.namespace else _EVERYWHERE
+            lacks = f"it gives this elsewhere, not in {place}"
+            found.append(Offer(Because(key_of(instance), "spec"), lacks, edit(family.instance, name, what)))
         elif here and not named:
+            line = Because(key_of(template), f"spec.clusterRoles[{number}]", role.generate_name)
             fix = edit(family.template, template["metadata"]["name"], f"add them to the subjects of {role.generate_name}")
             found.append(Offer(line, "it gives this here, to others", fix))
         elif here:

@@ -12,13 +12,16 @@ could give what is asked, and why they do not.  Both read through a `Looking`, a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tenantry.model.config import Config
 from tenantry.model.kinds import Key, Kind, Object, key_of
-from tenantry.model.rbac import BoundSubject, Question
+from tenantry.model.rbac import BoundSubject
+
+MAKES, HARDENS = "makes it", "hardens it"
+"""What a unit does to an object that would not be there without it, and to one that Kubernetes makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Origin:
     proof: str
     because: tuple[Because, ...]
     ends: tuple[str, ...]
-    does: str = "makes it"
+    does: str = MAKES
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,6 @@ class Looking(Protocol):
     async def list(self, kind: Kind, namespace: str = "", labels: str = "") -> Sequence[Object]:
         """Live objects, by label selector."""
         ...
-
-
-Explain = Callable[[Object, BoundSubject | None, Looking], Awaitable[Origin | None]]
-Offers = Callable[[Question, Looking], Awaitable[list[Offer]]]
 
 
 def kubectl(verb: str, kind: Kind, name: str, namespace: str = "", more: str = "") -> str:

@@ -14,6 +14,21 @@ from tenantry.model.kinds import Object
 from tenantry.model.selectors import BadSelector, parse_selector
 
 EVERYTHING = "*"
+VERBS = (
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+    "bind",
+    "escalate",
+    "impersonate",
+    EVERYTHING,
+)
+"""Those that rules mostly have."""
 ACCOUNT_PREFIX = "system:serviceaccount:"
 AUTHENTICATED, UNAUTHENTICATED, MASTERS = "system:authenticated", "system:unauthenticated", "system:masters"
 ANONYMOUS = "system:anonymous"
@@ -95,6 +110,11 @@ def lacks(question: Question, rule: Mapping[str, Any]) -> tuple[str, ...]:
 def allowing(question: Question, rules: Iterable[Object] | None) -> int | None:
     """The number of the first rule that allows what is asked, from 0; None where none does."""
     return next((number for number, rule in enumerate(rules or ()) if not lacks(question, rule)), None)
+
+
+def allows(question: Question, role: Object | None) -> bool:
+    """Whether a Role or ClusterRole allows what is asked; one that is not there allows nothing."""
+    return allowing(question, (role or {}).get("rules")) is not None
 
 
 def nearest(question: Question, rules: Iterable[Object] | None) -> tuple[Object, tuple[str, ...]] | None:

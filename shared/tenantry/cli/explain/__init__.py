@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -25,7 +27,7 @@ from tenantry.cli.one_line import OneLine, OneLineGroup, WrongUse, answer_of
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.cli.progress import ReadProgress
-from tenantry.model.rbac import Question
+from tenantry.model.rbac import VERBS, Question
 
 PERSON = "tenantry-cli"
 _OBJECT = "object"
@@ -55,39 +57,36 @@ def explain() -> None:
     """
 
 
-_VERBS = (
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-    "bind",
-    "escalate",
-    "impersonate",
-    "*",
-)
-
-
 def _verbs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The verbs that shells complete."""
     del ctx, parameter
-    return [each for each in _VERBS if each.startswith(incomplete)]
+    return [each for each in VERBS if each.startswith(incomplete)]
 
 
-class _Where(NamedTuple):
-    """The options that say where and how to look."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question as it was typed: the arguments and options of `_asking`."""
 
+    subject: str
+    verb: str
+    resource: str
     namespace: str
     everywhere: bool
-    kubeconfig: Path | None
+    groups: Sequence[str]
+    subresource: str
+    name: str
     config: Path | None
+    kubeconfig: Path | None
+    output: str
 
 
-def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments of a question, and its options."""
+def _asking(command: Callable[[_Asked], None]) -> Callable[..., None]:
+    """The arguments of a question, and its options, as one value."""
+
+    @wraps(command)
+    def asking(**typed: Any) -> None:
+        command(_Asked(**typed))
+
     for option in (
         click.argument("subject", metavar="SUBJECT"),
         click.argument("verb", metavar="VERB", shell_complete=_verbs),
@@ -101,8 +100,8 @@ def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
         kubeconfig_option,
         output_option,
     )[::-1]:
-        command = option(command)
-    return command
+        asking = option(asking)
+    return asking
 
 
 _config_option = click.option(
@@ -114,19 +113,7 @@ _config_option = click.option(
 
 @explain.command(cls=OneLine)
 @_asking
-def can(
-    subject: str,
-    verb: str,
-    resource: str,
-    namespace: str,
-    everywhere: bool,
-    groups: tuple[str, ...],
-    subresource: str,
-    name: str,
-    config: Path | None,
-    kubeconfig: Path | None,
-    output: str,
-) -> None:
+def can(asked: _Asked) -> None:
     """Whether SUBJECT may VERB a RESOURCE, and each path that gives it: binding, rule, declaration, and what would end it.
 
     SUBJECT is a user, group:NAME, system:serviceaccount:NS:NAME or sa:NS/NAME.  RESOURCE is as kubectl takes it: plural,
@@ -140,26 +127,12 @@ def can(
       tenantry explain can sa:ops/op list secrets --all-namespaces
       tenantry explain can jane get /metrics
     """
-    where = _Where(namespace, everywhere, kubeconfig, config)
-    told = answer_of(_can(subject, verb, resource, groups, subresource, name, where, can_told))
-    _told(told, output, lambda: _say_can(told))
+    _told(answer_of(_can(asked, can_told)), asked.output, _say_can)
 
 
 @explain.command("why-not", cls=OneLine)
 @_asking
-def why_not(
-    subject: str,
-    verb: str,
-    resource: str,
-    namespace: str,
-    everywhere: bool,
-    groups: tuple[str, ...],
-    subresource: str,
-    name: str,
-    config: Path | None,
-    kubeconfig: Path | None,
-    output: str,
-) -> None:
+def why_not(asked: _Asked) -> None:
     """What is missing for SUBJECT to VERB a RESOURCE: the nearest rule, bindings elsewhere, and declarations that would give it.
 
     Arguments as of `tenantry explain can`.  Exit code 0: nothing is missing; 1: it is not allowed; 2: that cannot be said.
@@ -169,9 +142,7 @@ def why_not(
       tenantry explain why-not jane delete secrets -n team-a
       tenantry explain why-not sa:ops/op watch pods -n tenant-1
     """
-    where = _Where(namespace, everywhere, kubeconfig, config)
-    told = answer_of(_can(subject, verb, resource, groups, subresource, name, where, missing_told))
-    _told(told, output, lambda: _say_missing(told))
+    _told(answer_of(_can(asked, missing_told)), asked.output, _say_missing)
 
 
 @explain.command(_OBJECT, cls=OneLine, hidden=True)
@@ -191,14 +162,13 @@ def object_(kind: str, name: str, namespace: str, config: Path | None, kubeconfi
       tenantry explain rolebinding/paas-admin -n my-paas-test
       tenantry explain namespace cattle-project-p-1 -o yaml
     """
-    told = answer_of(_object(kind, name, _Where(namespace, False, kubeconfig, config)))
-    _told(told, output, lambda: _say_object(told))
+    _told(answer_of(_object(kind, name, namespace, config, kubeconfig)), output, _say_object)
 
 
-def _told(told: Told, output: str, say_it: Callable[[], None]) -> NoReturn:
+def _told(told: Told, output: str, say_it: Callable[[Told], None]) -> NoReturn:
     """Print an answer, and end with its exit code."""
     if output == "text":
-        say_it()
+        say_it(told)
     else:
         click.echo(structured(told, output))
     sys.exit(UNKNOWN if told.get("unknown") else 0 if told.get("allowed", told.get("ours")) else NO)
@@ -229,50 +199,50 @@ def _say_object(told: Told) -> None:
 Telling = Callable[[Judged, str, Reading], Any]
 
 
-async def _can(
-    subject: str, verb: str, resource: str, groups: Sequence[str], subresource: str, name: str, where: _Where, tell: Telling
-) -> Told:
-    who = asked_about(subject, groups)
-    if not verb:
+async def _can(asked: _Asked, tell: Telling) -> Told:
+    who = asked_about(asked.subject, asked.groups)
+    if not asked.verb:
         raise WrongUse("the verb is empty: write one such as get, list, create, delete, or '*'")
     async with (
-        await Api.connect(field_manager=PERSON, kubeconfig=where.kubeconfig) as api,
+        await Api.connect(field_manager=PERSON, kubeconfig=asked.kubeconfig) as api,
         ReadProgress("reading bindings") as progress,
     ):
         notes: tuple[str, ...] = ()
-        if resource.startswith("/"):
-            if subresource or name:
+        if asked.resource.startswith("/"):
+            if asked.subresource or asked.name:
                 raise WrongUse("a path has neither --name nor --subresource")
-            question = Question(who.user, who.groups, verb, url=resource)
+            question = Question(who.user, who.groups, asked.verb, url=asked.resource)
         else:
-            asked = resource_named(resource, verb, await served_resources(api), subresource=subresource, name=name)
-            place, notes = place_of(asked, _namespace(where), chosen=bool(where.namespace))
-            parts = {"group": asked.group, "resource": asked.resource, "subresource": asked.subresource, "name": asked.name}
-            question, notes = Question(who.user, who.groups, verb, namespace=place, **parts), (*asked.notes, *notes)
-        reading = Reading(api, await configured(api, where.config), progress)
+            served = await served_resources(api)
+            named = resource_named(asked.resource, asked.verb, served, subresource=asked.subresource, name=asked.name)
+            place, notes = place_of(named, _namespace(asked), chosen=bool(asked.namespace))
+            parts = {"group": named.group, "resource": named.resource, "subresource": named.subresource, "name": named.name}
+            question, notes = Question(who.user, who.groups, asked.verb, namespace=place, **parts), (*named.notes, *notes)
+        reading = Reading(api, await configured(api, asked.config), progress)
         found = await judged(question, reading, notes)
         told: Told = await tell(found, who.text, reading)
         return {**told, "unknown": True} if is_unknown(found) else told
 
 
-def _namespace(where: _Where) -> str:
-    if where.everywhere and where.namespace:
+def _namespace(asked: _Asked) -> str:
+    if asked.everywhere and asked.namespace:
         raise WrongUse("-n and --all-namespaces exclude each other: leave one out")
-    return "" if where.everywhere else where.namespace or current_namespace(where.kubeconfig)
+    return "" if asked.everywhere else asked.namespace or current_namespace(asked.kubeconfig)
 
 
-async def _object(kind: str, name: str, where: _Where) -> Told:
+async def _object(kind: str, name: str, namespace: str, config: Path | None, kubeconfig: Path | None) -> Told:
     head, _, rest = kind.partition("/")
     if bool(rest) == bool(name):
         raise WrongUse("name one object, as KIND/NAME or KIND NAME; or ask `tenantry explain can` or `why-not`")
     async with (
-        await Api.connect(field_manager=PERSON, kubeconfig=where.kubeconfig) as api,
+        await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig) as api,
         ReadProgress("reading its causes") as progress,
     ):
-        found = find(head, await served_resources(api))
+        served = await served_resources(api)
+        found = find(head, served)
         if found is None:
-            resource_named(head, "get", await served_resources(api))  # says what is near
+            resource_named(head, "get", served)  # says what is near
             raise WrongUse(f"the server serves no {head}")
-        place = _namespace(where) if found.kind.namespaced else ""
-        reading = Reading(api, await configured(api, where.config), progress)
+        place = (namespace or current_namespace(kubeconfig)) if found.kind.namespaced else ""
+        reading = Reading(api, await configured(api, config), progress)
         return await named_object_told(found.kind, rest or name, place, reading)

@@ -51,7 +51,7 @@ async def can_told(found: Judged, who: str, reading: Reading) -> Told:
     review: Told = {"kind": found.answer.review, "allowed": found.answer.allowed}
     if found.answer.reason:
         review["reason"] = found.answer.reason
-    if (text := disagreement(found)) and found.answer.allowed is not None:
+    if text := disagreement(found):
         review["disagrees"] = text
     return {
         "allowed": found.allowed,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tenantry.cli.explain.can import Judged
-from tenantry.cli.explain.paths import Bound
+from tenantry.cli.explain.paths import Bound, bound_by
 from tenantry.cli.explain.reading import Reading
 from tenantry.cli.explain.told import Told, question_told, rule_text, unread_told, what_is_asked
 from tenantry.cli.explain.units import CauseFound, Explainer, offered
 from tenantry.model.kinds import CLUSTER_ROLE, ROLE, ROLE_BINDING, Object, key_of
 from tenantry.model.origin import Offer
-from tenantry.model.rbac import EVERYTHING, Question, allowing, binder, nearest, subject_in
+from tenantry.model.rbac import EVERYTHING, Question, allows, binder, nearest
 
 _MOST = 5
 """Bindings elsewhere, and roles that would give it, that are named."""
@@ -71,12 +71,8 @@ async def _elsewhere(question: Question, reading: Reading) -> list[Told]:
     found: list[Told] = []
     for binding in await reading.list(ROLE_BINDING):
         namespace = binding["metadata"]["namespace"]
-        if namespace == question.namespace or subject_in(binding, question) is None:
-            continue
-        reference = binding["roleRef"]
-        of_cluster = reference["kind"] == CLUSTER_ROLE.kind
-        role = await reading.get(CLUSTER_ROLE if of_cluster else ROLE, reference["name"], "" if of_cluster else namespace)
-        if allowing(question, (role or {}).get("rules")) is not None:
+        bound = await bound_by(binding, question, reading) if namespace != question.namespace else None
+        if bound is not None and allows(question, bound.role):
             found.append({"binding": str(key_of(binding)), "where": f"in namespace {namespace}"})
         if len(found) >= _MOST:
             break
@@ -87,7 +83,7 @@ async def _roles(question: Question, reading: Reading) -> list[Told]:
     """The ClusterRoles, or Roles of the namespace, that would give it, those that give the least first; how they are bound."""
     every: list[Object] = [*await reading.list(CLUSTER_ROLE)]
     every += await reading.list(ROLE, question.namespace) if question.namespace else []
-    able = [each for each in every if _is_for_people(each) and allowing(question, each.get("rules")) is not None]
+    able = [each for each in every if _is_for_people(each) and allows(question, each)]
     able.sort(key=lambda each: (_gives_everything(each), len(each.get("rules") or ()), each["metadata"]["name"]))
     return [{"role": str(key_of(each)), "fix": _binding_command(each, question)} for each in able[:_MOST]]
 

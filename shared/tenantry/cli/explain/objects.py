@@ -15,8 +15,6 @@ from tenantry.model.kinds import Kind, Object, finalizers_of, key_of
 from tenantry.model.names import field_manager
 from tenantry.serving.installed import descriptors
 
-_OURS = field_manager("")
-
 
 async def named_object_told(kind: Kind, name: str, namespace: str, reading: Reading) -> Told:
     """All that is known of the object of a name, read live.
@@ -40,7 +38,7 @@ async def object_told(obj: Object, reading: Reading) -> Told:
     """All that is known of an object."""
     found = await explained(obj, None, reading)
     entries = obj["metadata"].get("managedFields") or []
-    ours = [each for each in entries if str(each.get("manager")).startswith(_OURS) and function_of(str(each["manager"]))]
+    ours = [each for each in entries if function_of(str(each.get("manager")))]
     others = (f"{each.get('manager')} ({each.get('time')})" for each in entries if each not in ours)
     return {
         "object": str(key_of(obj)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Key, Object, key_in, key_of, labels_of
 from tenantry.model.origin import Looking
-from tenantry.model.rbac import BoundSubject, Question, aggregates, allowing, subject_in
+from tenantry.model.rbac import BoundSubject, Question, aggregates, allowing, allows, subject_in
 
 KINDS = {kind.kind: kind for kind in (ROLE, CLUSTER_ROLE, ROLE_BINDING, CLUSTER_ROLE_BINDING)}
 
@@ -40,16 +40,19 @@ class RightPath:
 
 async def bound_in(question: Question, look: Looking, namespace: str) -> AsyncIterator[Bound]:
     """The bindings of the cluster, or of a namespace, that name whoever is asked about."""
-    kind = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
-    for binding in await look.list(kind, namespace):
-        if (subject := subject_in(binding, question)) is None:
-            continue
-        reference = binding["roleRef"]
-        kind_of_role = KINDS.get(reference["kind"])
-        if kind_of_role is None:
-            continue
-        key = key_in(kind_of_role, reference["name"], namespace)
-        yield Bound(binding, subject, key, await look.get(kind_of_role, key.name, key.namespace))
+    for binding in await look.list(ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING, namespace):
+        if (bound := await bound_by(binding, question, look)) is not None:
+            yield bound
+
+
+async def bound_by(binding: Object, question: Question, look: Looking) -> Bound | None:
+    """What a binding has to do with whoever is asked about; None where it does not name them."""
+    subject, reference = subject_in(binding, question), binding["roleRef"]
+    kind = KINDS.get(reference["kind"])
+    if subject is None or kind is None:
+        return None
+    key = key_in(kind, reference["name"], key_of(binding).namespace)
+    return Bound(binding, subject, key, await look.get(kind, key.name, key.namespace))
 
 
 async def paths_of(question: Question, look: Looking) -> tuple[list[RightPath], list[Bound]]:
@@ -73,12 +76,5 @@ async def _sources(question: Question, role: Object, look: Looking) -> tuple[str
     return tuple(
         each["metadata"]["name"]
         for each in every
-        if each["metadata"]["name"] != role["metadata"]["name"]
-        and aggregates(role, labels_of(each))
-        and allowing(question, each.get("rules")) is not None
+        if each["metadata"]["name"] != role["metadata"]["name"] and aggregates(role, labels_of(each)) and allows(question, each)
     )
-
-
-def name_of(obj: Object) -> str:
-    """An object for people: ``RoleBinding dev/name``."""
-    return str(key_of(obj))

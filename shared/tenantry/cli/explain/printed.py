@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from tenantry.cli.explain.told import Told
-from tenantry.cli.explain.units import MAKES
 from tenantry.cli.output import in_a_line
+from tenantry.model.origin import MAKES
 
 _FIELDS, _STEPS = 12, 3
 """How many fields of one manager text has, and how deep it names them."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
 from tenantry.cli.explain.reading import Reading
-from tenantry.model.kinds import Kind, Object, key_of
-from tenantry.model.origin import Because, Offer, Origin
+from tenantry.model.kinds import Key, Kind, Object, key_of
+from tenantry.model.origin import MAKES, Because, Offer, Origin
 from tenantry.model.rbac import BoundSubject, Question
 from tenantry.serving.installed import descriptors
 
-MAKES = Origin("", "", (), ()).does
 _DEPTH = 4
 """How far causes that are ours themselves are followed."""
 
@@ -26,7 +25,6 @@ class Explainer:
 
     function: str
     unit: str
-    service: str
     module: ModuleType
 
     @property
@@ -68,11 +66,11 @@ def explainers() -> tuple[Explainer, ...]:
     """All that are installed."""
     found = []
     for descriptor in descriptors().values():
-        for package, service in descriptor.units:
+        for package, _ in descriptor.units:
             if find_spec(f"{package}.explain") is not None:
                 module = import_module(f"{package}.explain")
                 unit = package.rpartition(".")[2].replace("_", "-")
-                found.append(Explainer(descriptor.name, unit, service.name, module))
+                found.append(Explainer(descriptor.name, unit, module))
     return tuple(found)
 
 
@@ -85,16 +83,18 @@ async def explained(obj: Object, subject: BoundSubject | None, reading: Reading,
         origin: Origin | None = await each.module.explain(obj, subject, reading)
         if origin is not None:
             causes: list[CauseFound] = []
+            there: dict[Key | None, bool | None] = {}
             for because in origin.because:
-                cause = await _cause(because, obj, reading, depth)
-                told = any(because.about == before.because.about for before in causes)
-                causes.append(replace(cause, whose=(), problems=()) if told else cause)
+                known = because.about in there  # then the rest about it is told with its first line
+                cause = CauseFound(because, there[because.about]) if known else await _cause(because, key_of(obj), reading, depth)
+                there[because.about] = cause.there
+                causes.append(cause)
             found.append(Explained(each, origin, tuple(causes)))
     return tuple(found)
 
 
-async def _cause(because: Because, of: Object, reading: Reading, depth: int) -> CauseFound:
-    if because.about is None or because.about == key_of(of):
+async def _cause(because: Because, of: Key | None, reading: Reading, depth: int) -> CauseFound:
+    if because.about is None or because.about == of:
         return CauseFound(because)
     kind = await reading.api.served(because.about.api_version, because.about.kind)
     live = await reading.get(kind, because.about.name, because.about.namespace) if kind is not None else None
@@ -123,8 +123,4 @@ async def offered(question: Question, reading: Reading) -> AsyncIterator[tuple[E
     for each in explainers():
         offers = getattr(each.module, "offers", None)
         for offer in await offers(question, reading) if offers is not None else ():
-            yield (
-                each,
-                offer,
-                await _cause(offer.because, {"apiVersion": "", "kind": "", "metadata": {"name": ""}}, reading, _DEPTH),
-            )
+            yield each, offer, await _cause(offer.because, None, reading, _DEPTH)
