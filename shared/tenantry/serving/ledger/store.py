@@ -112,7 +112,6 @@ class Ledger:
                 if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
                     raise
                 self._put_aside(error)
-                self._connect()
             self.prune()
         except (OSError, sqlite3.Error) as error:
             self.close()
