@@ -113,7 +113,7 @@ def newer(path: Path, seen: int) -> tuple[int, Sequence[Object]]:
         if newest == seen:
             return newest, ()
         after = seen if newest > seen else 0  # a file that was begun anew counts from one again
-        found, _ = decisions(connection, Query("d.id > ?", (after,), ""), 0, FOREVER, KEPT)
+        found, _ = decisions(connection, Query("d.id > ?", (after,)), 0, FOREVER, KEPT)
         return newest, found
 
 

@@ -25,11 +25,10 @@ _ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A condition on decisions ``d`` in SQL, with its arguments, and in words."""
+    """A condition on decisions ``d`` in SQL, with its arguments."""
 
     condition: str
     arguments: tuple[Any, ...]
-    words: str
 
 
 @contextmanager
@@ -65,10 +64,10 @@ def asked_for(what: str) -> Query:
     subject of bindings; a single word is a namespace, or the name of a user or group.
     """
     if not what:
-        return Query("1", (), "")
+        return Query("1", ())
     first, _, rest = what.partition("/")
     if first in _SUBJECTS[:2] and rest:
-        return _of_subjects((what,), f"subject {what}")
+        return _of_subjects(what)
     if what.startswith(_ACCOUNT) and what.count(":") == 3:
         namespace, _, name = what.removeprefix(_ACCOUNT).partition(":")
         return asked_for(f"ServiceAccount/{namespace}/{name}")
@@ -76,33 +75,32 @@ def asked_for(what: str) -> Query:
         kind, _, group = first.partition(".")
         namespace, _, name = rest.rpartition("/")
         of_object = _of_object(kind, group, namespace, name)
-        return _either(of_object, _of_subjects((what,), ""), what) if kind == _SUBJECTS[2] else of_object
+        return _either(of_object, _of_subjects(what)) if kind == _SUBJECTS[2] else of_object
     if rest:
-        return _either(Query("d.owner = ?", (what,), ""), _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
+        return _either(Query("d.owner = ?", (what,)), _of_subjects(f"User/{what}", f"Group/{what}"))
     within = "(namespace = ? OR (kind = 'Namespace' AND name = ? AND namespace = ''))"
     of_namespace = Query(
         f"(d.id IN (SELECT decision FROM writes WHERE {within}) "  # noqa: S608 - no part of it is from outside
         f"OR d.id IN (SELECT decision FROM causes WHERE {within}))",
         (what,) * 4,
-        "",
     )
-    return _either(of_namespace, _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
+    return _either(of_namespace, _of_subjects(f"User/{what}", f"Group/{what}"))
 
 
-def _of_subjects(subjects: Sequence[str], words: str) -> Query:
+def _of_subjects(*subjects: str) -> Query:
     marks = ", ".join("?" * len(subjects))
-    return Query(f"d.id IN (SELECT decision FROM subjects WHERE subject IN ({marks}))", tuple(subjects), words)  # noqa: S608
+    return Query(f"d.id IN (SELECT decision FROM subjects WHERE subject IN ({marks}))", subjects)  # noqa: S608
 
 
 def _of_object(kind: str, group: str, namespace: str, name: str) -> Query:
     of_group = " AND api_version LIKE ?" if group else ""
     one = f"SELECT decision FROM {{}} WHERE namespace = ? AND name = ? AND kind = ?{of_group}"  # noqa: S608
     arguments = (namespace, name, kind, *([f"{group}/%"] if group else ()))
-    return Query(f"(d.id IN ({one.format('writes')}) OR d.id IN ({one.format('causes')}))", arguments * 2, f"{kind} {name}")
+    return Query(f"(d.id IN ({one.format('writes')}) OR d.id IN ({one.format('causes')}))", arguments * 2)
 
 
-def _either(one: Query, other: Query, words: str) -> Query:
-    return Query(f"({one.condition} OR {other.condition})", (*one.arguments, *other.arguments), words)
+def _either(one: Query, other: Query) -> Query:
+    return Query(f"({one.condition} OR {other.condition})", (*one.arguments, *other.arguments))
 
 
 def decisions(connection: sqlite3.Connection, asked: Query, since: int, until: int, limit: int) -> tuple[list[Object], int]:
@@ -181,7 +179,7 @@ def owner_at(connection: sqlite3.Connection, owner: str, at: int) -> Object | No
 
     Objects with the version and the fields that they were left with, those of bindings with subjects and role.
     """
-    found, _ = decisions(connection, Query("d.owner = ?", (owner,), owner), 0, at, FOREVER)
+    found, _ = decisions(connection, Query("d.owner = ?", (owner,)), 0, at, FOREVER)
     if not found:
         return None
     objects: dict[tuple[str, ...], Object] = {}
