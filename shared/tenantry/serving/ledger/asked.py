@@ -6,14 +6,15 @@ All read the file only; its writer goes on meanwhile.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tenantry.model.kinds import Object
+from tenantry.model.decision import Cause, named
+from tenantry.model.kinds import Key, Object
 from tenantry.serving.ledger.record import unpacked
 from tenantry.serving.ledger.store import SCHEMA, LedgerError
 
@@ -133,10 +134,10 @@ def _decision(connection: sqlite3.Connection, row: sqlite3.Row) -> Object:
         "service": process[1],
         "unit": row["unit"],
         "owner": row["owner"],
-        "causes": [_cause(*each) for each in causes],
+        "causes": [Cause(Key(*key) if key[1] else None, event, time).document() for *key, event, time in causes],
         "causesLeftOut": more.get("causesLeftOut", 0),
         "writes": [
-            {"verb": verb, **named(*key), **({"resourceVersion": version} if version else {}), **unpacked(fields)}
+            {"verb": verb, **named(Key(*key)), **({"resourceVersion": version} if version else {}), **unpacked(fields)}
             for verb, *key, version, fields in writes
         ],
         "refused": more.get("refused", []),
@@ -150,16 +151,6 @@ def _decision(connection: sqlite3.Connection, row: sqlite3.Row) -> Object:
         "parts": row["parts"],
         "traceparent": row["trace"],
     }
-
-
-def _cause(api_version: str, kind: str, namespace: str, name: str, event: str, time: str) -> Object:
-    what = named(api_version, kind, namespace, name) if kind else {"sweep": True}
-    return what | {key: value for key, value in (("event", event), ("time", time)) if value}
-
-
-def named(api_version: str, kind: str, namespace: str, name: str) -> Object:
-    """An object by its names."""
-    return {"apiVersion": api_version, "kind": kind, **({"namespace": namespace} if namespace else {}), "name": name}
 
 
 def owners_like(connection: sqlite3.Connection, text: str) -> list[str]:
@@ -182,10 +173,10 @@ def owner_at(connection: sqlite3.Connection, owner: str, at: int) -> Object | No
     found, _ = decisions(connection, Query("d.owner = ?", (owner,)), 0, at, FOREVER)
     if not found:
         return None
-    objects: dict[tuple[str, ...], Object] = {}
+    objects: dict[Key, Object] = {}
     for decision in found:
         for write in decision["writes"]:
-            key = tuple(str(write.get(part, "")) for part in ("apiVersion", "kind", "namespace", "name"))
+            key = Key(*(str(write.get(part, "")) for part in ("apiVersion", "kind", "namespace", "name")))
             if write["verb"] == "delete":
                 objects.pop(key, None)
             else:
@@ -199,13 +190,13 @@ def owner_at(connection: sqlite3.Connection, owner: str, at: int) -> Object | No
     }
 
 
-def _after(before: Object | None, write: Object, key: Sequence[str], time: str) -> Object:
+def _after(before: Object | None, write: Object, key: Key, time: str) -> Object:
     kept = before or {"fields": [], "subjects": [], "since": time, "made": write["verb"] == "create"}
     lost = set(write.get("givenUp", ()))
     fields = [each for each in kept["fields"] if each not in lost]
     subjects = set(kept["subjects"]) - set(write.get("subjectsRemoved", ())) | set(write.get("subjectsAdded", ()))
     return {
-        **named(*key),
+        **named(key),
         "resourceVersion": write.get("resourceVersion", ""),
         "made": kept["made"] or write["verb"] == "create",
         "since": kept["since"],
