@@ -153,6 +153,15 @@ def _decision(connection: sqlite3.Connection, row: sqlite3.Row) -> Object:
     }
 
 
+def owners_decided(connection: sqlite3.Connection, asked: Query, since: int, until: int) -> list[tuple[str, str, str]]:
+    """Function, unit and owner of the decisions from ``since`` to ``until``, each once, in the order of their first decision."""
+    return connection.execute(
+        "SELECT p.function, d.unit, d.owner FROM decisions d JOIN processes p ON p.instance = d.instance "  # noqa: S608
+        f"WHERE d.at BETWEEN ? AND ? AND {asked.condition} GROUP BY 1, 2, 3 ORDER BY MIN(d.at), MIN(d.id)",
+        (since, until, *asked.arguments),
+    ).fetchall()
+
+
 def owners_like(connection: sqlite3.Connection, text: str) -> list[str]:
     """Some owners whose name has this text."""
     found = connection.execute("SELECT DISTINCT owner FROM decisions WHERE instr(owner, ?) LIMIT 10", (text,))
