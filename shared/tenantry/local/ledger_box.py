@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 from tenantry.api import Api
 from tenantry.local.control_plane.places import home
 from tenantry.local.deployment import deployment_folder
-from tenantry.local.presence import LEDGER, PRESENCE
+from tenantry.local.presence import LEDGER, present
 from tenantry.model.config import Config
-from tenantry.model.kinds import LEASE, NAMESPACE, annotations_of
-from tenantry.model.names import SYSTEM_NAMESPACE
+from tenantry.model.kinds import NAMESPACE
 from tenantry.serving import server
 from tenantry.serving.ledger import NAME
 from tenantry.serving.ledger.entry import Clerk, LedgerEntry
@@ -57,12 +56,10 @@ async def ledgers_told(api: Api) -> Told:
     Raises:
         ApiError: the API server does not say.
     """
-    selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
     told = Told()
-    for lease in (await api.list(LEASE, SYSTEM_NAMESPACE, label_selector=selector)).items:
-        if path := annotations_of(lease).get(LEDGER):
-            machine = str((lease.get("spec") or {}).get("holderIdentity", "")).partition("/")[0]
-            told = Told(Path(path)) if machine == socket.gethostname() else Told(elsewhere=machine)
+    for each in await present(api):
+        if path := each.told.get(LEDGER):
+            told = Told(Path(path)) if each.is_here else Told(elsewhere=each.machine)
     return told
 
 

@@ -13,9 +13,10 @@ import contextlib
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
@@ -36,7 +37,37 @@ LEDGER = "tenantry.dev/ledger"
 """Annotation on such a Lease: the file of decisions, on the same machine; empty where decisions are switched off."""
 CONFIGURATION = "tenantry.dev/configuration"
 """Annotation on such a Lease: the file with the configuration, on the machine of its holder; empty for the defaults."""
+_SELECTOR = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
 _GOODBYE_S = 5.0
+
+
+class Present(NamedTuple):
+    """A process that serves the cluster, as its Lease tells."""
+
+    holder: str
+    """Machine and process id, with a slash between them."""
+    told: Mapping[str, str]
+    """The annotations: `BROKER`, `LEDGER` and `CONFIGURATION`."""
+
+    @property
+    def machine(self) -> str:
+        """The machine that it is on."""
+        return self.holder.partition("/")[0]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether that is this one."""
+        return self.machine == socket.gethostname()
+
+
+async def present(api: Api) -> list[Present]:
+    """Who serves the cluster that a client talks to from one machine, wherever that is.
+
+    Raises:
+        ApiError: the API server does not say.
+    """
+    leases = (await api.list(LEASE, SYSTEM_NAMESPACE, label_selector=_SELECTOR)).items
+    return [Present(str((each.get("spec") or {}).get("holderIdentity", "")), annotations_of(each)) for each in leases]
 
 
 class Presence:
@@ -46,12 +77,11 @@ class Presence:
         self.asked = asyncio.Event()
         self.name = f"tenantry-{secrets.token_hex(4)}"
         self._api = api
-        selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
         self._reflector = Reflector(
             api,
             LEASE,
             SYSTEM_NAMESPACE,
-            label_selector=selector,
+            label_selector=_SELECTOR,
             keep_objects=True,
             on_change=self._changed,
             on_state=lambda *_: None,

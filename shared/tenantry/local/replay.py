@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed, NotFound
-from tenantry.local.presence import BROKER, PRESENCE
+from tenantry.local.presence import BROKER, present
 from tenantry.model.event import Event
-from tenantry.model.kinds import LEASE, Kind, annotations_of
+from tenantry.model.kinds import Kind
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.cloudevents import encode_structured
 from tenantry.serving.emit import Emitter
@@ -71,12 +70,11 @@ async def broker_of(api: Api) -> str:
     Raises:
         NotFound: there is none, or it is on another machine; the message says what to do.
     """
-    selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
-    for lease in (await api.list(LEASE, SYSTEM_NAMESPACE, label_selector=selector)).items:
-        if address := annotations_of(lease).get(BROKER):
-            machine = str((lease.get("spec") or {}).get("holderIdentity", "")).partition("/")[0]
-            if machine != socket.gethostname():
-                raise NotFound(f"`tenantry up` serves this cluster on {machine}: replay there, or name the broker with --broker")
+    for each in await present(api):
+        if address := each.told.get(BROKER):
+            if not each.is_here:
+                there = each.machine
+                raise NotFound(f"`tenantry up` serves this cluster on {there}: replay there, or name the broker with --broker")
             return address
     try:
         broker = await api.get(BROKER_KIND, BROKER_NAME, SYSTEM_NAMESPACE)

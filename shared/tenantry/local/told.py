@@ -7,7 +7,6 @@ replays find it, in the Lease of `tenantry.local.presence`.
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,11 +16,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tenantry.api import Api
-from tenantry.local.presence import BROKER, PRESENCE
+from tenantry.local.presence import BROKER, Present, present
 from tenantry.model.config import Config
 from tenantry.model.event import PING_TYPE, Event
-from tenantry.model.kinds import LEASE, annotations_of
-from tenantry.model.names import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from tenantry.local.broker import Broker
@@ -111,16 +108,13 @@ async def told_of(api: Api) -> list[ToldHere]:
     Raises:
         ApiError: its Lease cannot be read.
     """
-    selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
-    leases = (await api.list(LEASE, SYSTEM_NAMESPACE, label_selector=selector)).items
-    holders = [str((each.get("spec") or {}).get("holderIdentity", "")) for each in leases]
-    return [await _ask(holder, annotations_of(each).get(BROKER, "")) for holder, each in zip(holders, leases, strict=True)]
+    return [await _ask(each) for each in await present(api)]
 
 
-async def _ask(holder: str, address: str) -> ToldHere:
-    machine = holder.partition("/")[0]
-    if machine != socket.gethostname():
-        return ToldHere(holder, {}, f"`tenantry up` runs on {machine}: ask there")
+async def _ask(there: Present) -> ToldHere:
+    holder, address = there.holder, there.told.get(BROKER, "")
+    if not there.is_here:
+        return ToldHere(holder, {}, f"`tenantry up` runs on {there.machine}: ask there")
     if not address:
         return ToldHere(holder, {}, "`tenantry up` is starting: ask again in a moment")
     url = urlsplit(address)._replace(path=STATUS).geturl()

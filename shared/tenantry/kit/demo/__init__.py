@@ -17,8 +17,6 @@ from tenantry.kit.demo.story import MANAGER, Stuck, act
 from tenantry.kit.extras import need_local
 from tenantry.kit.up import run_everything
 from tenantry.model.config import Config
-from tenantry.model.kinds import LEASE, annotations_of
-from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import ConfigError, load_config
 
 _ANSWERS_S = 1.0
@@ -71,12 +69,11 @@ async def _runs(kubeconfig: Path) -> bool:
     return any([await asyncio.to_thread(_answers, annotations.get(BROKER, "")) for annotations in await _leases(kubeconfig)])
 
 
-async def _leases(kubeconfig: Path) -> list[dict[str, str]]:
-    from tenantry.local.presence import PRESENCE
+async def _leases(kubeconfig: Path) -> list[Mapping[str, str]]:
+    from tenantry.local.presence import present
 
-    selector = ",".join(f"{key}={value}" for key, value in PRESENCE.items())
     async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as api:
-        return [dict(annotations_of(each)) for each in (await api.list(LEASE, SYSTEM_NAMESPACE, label_selector=selector)).items]
+        return [each.told for each in await present(api)]
 
 
 def _answers(url: str) -> bool:
