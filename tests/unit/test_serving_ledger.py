@@ -15,7 +15,7 @@ from tenantry.model.event import DECISION_TYPE, DECISIONS_BEGUN_TYPE, DECISIONS_
 from tenantry.model.kinds import Object
 from tenantry.model.limits import MIB
 from tenantry.serving.ledger import store
-from tenantry.serving.ledger.asked import FOREVER, asked_for, decisions, owner_at, reading, shown_time
+from tenantry.serving.ledger.asked import FOREVER, asked_for, decisions, owner_at, owners_decided, reading, shown_time
 from tenantry.serving.ledger.entry import Clerk
 from tenantry.serving.ledger.gaps import missing
 from tenantry.serving.ledger.record import NoRecord, Told, told_in
@@ -153,6 +153,16 @@ def test_times_and_a_limit_choose(path: Path, keep: Callable[..., None]) -> None
     with reading(path) as connection:
         found, older = decisions(connection, asked_for(""), NOW + 3000, NOW + 9999, 4)
     assert ([each["sequence"] for each in found], older) == ([6, 7, 8, 9], 3)
+
+
+def test_who_was_decided_on_is_named_once(path: Path, keep: Callable[..., None]) -> None:
+    """Each owner of a time that a condition chooses, by its first decision then, however often it was decided on."""
+    keep(decision(1), decision(2, owner="project/p-b"), decision(3), decision(4, config_map(), owner="project/p-c"))
+    with reading(path) as connection:
+        found = owners_decided(connection, asked_for(""), NOW + 2000, NOW + 9999)
+        within = owners_decided(connection, asked_for("n"), 0, FOREVER)
+    assert found == [("f", "projects", f"project/{name}") for name in ("p-b", "p-a", "p-c")]
+    assert within == [("f", "projects", "project/p-c")]
 
 
 def test_what_an_owner_had(path: Path, keep: Callable[..., None]) -> None:

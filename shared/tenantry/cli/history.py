@@ -15,7 +15,7 @@ from tenantry.model.kinds import Object
 from tenantry.model.limits import few
 from tenantry.serving.ledger.asked import asked_for, begins, decisions, owner_at, owners_like, reading, shown_time
 from tenantry.serving.ledger.gaps import missing
-from tenantry.serving.ledger.store import LedgerError, now_ms
+from tenantry.serving.ledger.store import LedgerError, milliseconds, now_ms
 
 FIELDS_SHOWN = 6
 """Of a write, as text; the other forms have all that are kept."""
@@ -77,7 +77,7 @@ def history(
 def _tell(path: Path, what: str, since: int | None, until: int, limit: int, output: str) -> None:
     with reading(path) as connection:
         found, older = decisions(connection, asked_for(what), since or 0, until, limit)
-        first = _milliseconds(found) if older and found else since or 0
+        first = milliseconds(found[0]["time"]) if older and found else since or 0
         gaps, begin = missing(connection, first, until), begins(connection)
     if output != "text":
         begun = shown_time(begin) if begin is not None else None
@@ -92,10 +92,6 @@ def _tell(path: Path, what: str, since: int | None, until: int, limit: int, outp
     if older:
         click.echo(f"{older} older ones: --limit, --since and --until choose")
     _show_gaps(gaps)
-
-
-def _milliseconds(found: list[Object]) -> int:
-    return Time().convert(found[0]["time"], None, None)
 
 
 def _show(decision: Object) -> None:

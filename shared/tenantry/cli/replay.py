@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -14,10 +15,12 @@ from tenantry.cli.dead_letters import all_option, broker_option, function_option
 from tenantry.cli.ledger import Time, ledger_option, ledger_path
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import in_a_line, output_option
-from tenantry.model.kinds import Object
 from tenantry.serving.dead_letters.letter import Letter
-from tenantry.serving.ledger.asked import FOREVER, asked_for, decisions, reading
+from tenantry.serving.ledger.asked import asked_for, owners_decided, reading
 from tenantry.serving.ledger.store import LedgerError, now_ms
+
+Decided = tuple[str, str, str]
+"""Function, unit and owner of decisions, each once."""
 
 
 @click.command()
@@ -72,10 +75,9 @@ def replay(
     except LedgerError as error:
         click.echo(f"tenantry: {error}", err=True)
         sys.exit(1)
-    owners = dict.fromkeys((each["function"], each["unit"], each["owner"]) for each in found)
     letters = [
         Letter(name, f"{unit}:{owner}", about={"unit": unit, "owner": owner})
-        for name, unit, owner in owners
+        for name, unit, owner in found
         if function in ("", name)
     ]
     if dry_run:
@@ -89,14 +91,14 @@ def replay(
     sys.exit(send_again(those, broker, kubeconfig, output))
 
 
-def _in_ledger(what: str, since: int, until: int | None, ledger: Path | None, kubeconfig: Path | None) -> list[Object]:
+def _in_ledger(what: str, since: int, until: int | None, ledger: Path | None, kubeconfig: Path | None) -> Iterable[Decided]:
     with reading(ledger_path(ledger, kubeconfig)) as connection:
-        found, _ = decisions(connection, asked_for(what), since, until if until is not None else now_ms(), FOREVER)
-    return found
+        return owners_decided(connection, asked_for(what), since, until if until is not None else now_ms())
 
 
-def _given(file: IO[str]) -> list[Object]:
+def _given(file: IO[str]) -> Iterable[Decided]:
     try:
-        return [{name: str(each[name]) for name in ("function", "unit", "owner")} for each in json.load(file)["decisions"]]
+        decisions = json.load(file)["decisions"]
+        return dict.fromkeys((str(each["function"]), str(each["unit"]), str(each["owner"])) for each in decisions)
     except (ValueError, KeyError, TypeError) as error:
         raise click.UsageError("--decisions: this is not what `tenantry history -o json` says") from error

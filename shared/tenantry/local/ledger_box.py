@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tenantry.api import Api
 from tenantry.local.control_plane.places import home
 from tenantry.local.deployment import deployment_folder
+from tenantry.local.loopback import OnLoopback
 from tenantry.local.presence import LEDGER, present
 from tenantry.model.config import Config
 from tenantry.model.kinds import NAMESPACE
@@ -68,17 +69,15 @@ def trigger_file() -> Path:
     return deployment_folder("knative") / NAME / "trigger.yaml"
 
 
-class LedgerBox:
+class LedgerBox(OnLoopback):
     """Open between `open` and `close`; ``url`` is where decisions go, ``key`` the file with the key of who may send them."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.url = ""
+        super().__init__()
         self.key = Path()
         self.path: Path | None = None
         self._say = say
         self._clerk: Clerk | None = None
-        self._server: Any = None
-        self._serving: asyncio.Task[None] | None = None
 
     async def open(self, path: Path, folder: Path, config: Config) -> None:
         """Serve on a free port of loopback.  A file that cannot be written now is tried again with each event."""
@@ -91,17 +90,11 @@ class LedgerBox:
             await asyncio.to_thread(ledger.open)
         except LedgerError as error:
             self._say(f"decisions are not kept: {error}")
-        listener = socket.create_server(("127.0.0.1", 0))
-        host, port = listener.getsockname()
-        self.url = f"http://{host}:{port}/"
         self._clerk = Clerk(ledger)
-        self._server = server.make_server(LedgerEntry(self._clerk, key), host, port)
-        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        self._serve(partial(server.make_server, LedgerEntry(self._clerk, key)))
 
     async def close(self) -> None:
         """Keep what has come, and end."""
-        if self._serving is not None:
-            self._server.should_exit = True
-            await self._serving
+        await self._end()
         if self._clerk is not None:
             await self._clerk.close()

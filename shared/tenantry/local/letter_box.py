@@ -6,14 +6,13 @@ sent since its start.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tenantry.api import Api
+from tenantry.local.loopback import OnLoopback
 from tenantry.model.names import field_manager
 from tenantry.serving.dead_letters import NAME
 from tenantry.serving.dead_letters.book import Book
@@ -22,18 +21,16 @@ from tenantry.serving.dead_letters.letter import Letter
 from tenantry.serving.dead_letters.store import Collector, Store
 
 
-class LetterBox:
+class LetterBox(OnLoopback):
     """Open between `open` and `close`; ``url`` is where a function's path is added to.  ``say`` gets a line for each new key."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.url = ""
+        super().__init__()
         self._say = say
         self._taken = Book()
         self._said: set[tuple[str, str]] = set()
         self._api: Api | None = None
         self._collector: Collector | None = None
-        self._server: Any = None
-        self._serving: asyncio.Task[None] | None = None
 
     @property
     def letters(self) -> list[Letter]:
@@ -50,21 +47,15 @@ class LetterBox:
 
     async def open(self, kubeconfig: Path) -> None:
         """Serve on a free port of loopback, with the identity of this kubeconfig."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        host, port = listener.getsockname()
-        self.url = f"http://{host}:{port}/"
         self._api = await Api.connect(field_manager=field_manager(NAME), kubeconfig=kubeconfig)
         self._collector = Collector(Store(self._api))
-        self._server = make_server(LettersEntry(self._collector, self._take), host, port)
-        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        self._serve(partial(make_server, LettersEntry(self._collector, self._take)))
 
     async def close(self) -> None:
         """Store what is left, and end."""
         if self._collector is not None:
             self._collector.hurry()
-        if self._serving is not None:
-            self._server.should_exit = True
-            await self._serving
+        await self._end()
         if self._collector is not None:
             await self._collector.close()
         if self._api is not None:

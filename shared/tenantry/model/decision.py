@@ -31,7 +31,7 @@ class Cause:
 
     def document(self) -> Object:
         """As JSON: the object's names, or ``sweep``, with the event."""
-        what: Object = _named(self.key) if self.key is not None else {"sweep": True}
+        what: Object = named(self.key) if self.key is not None else {"sweep": True}
         return what | {name: text for name, text in (("event", self.event), ("time", self.time)) if text}
 
 
@@ -68,7 +68,7 @@ class WriteMade:
             "subjectsRemoved": list(self.removed),
             "subjectsLeftOut": self.subjects_left_out,
         }
-        return {"verb": self.verb, **_named(self.key)} | {name: value for name, value in parts.items() if value}
+        return {"verb": self.verb, **named(self.key)} | {name: value for name, value in parts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class RefusedWrite:
 
     def document(self) -> Object:
         """As JSON."""
-        return {**_named(self.key), "cause": self.cause}
+        return {**named(self.key), "cause": self.cause}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class DecisionMade:
             "owner": self.owner,
             "causes": [each.document() for each in self.causes],
             "causesLeftOut": self.causes_left_out,
-            "inputs": [{**_named(key), "resourceVersion": version} for key, version in self.inputs.items()],
+            "inputs": [{**named(key), "resourceVersion": version} for key, version in self.inputs.items()],
             "inputsLeftOut": self.inputs_left_out,
             "refused": [each.document() for each in self.refused[: limits.DECISION_REFUSED]],
             "verdict": {"status": self.status, "reason": self.reason, "complete": self.complete},
@@ -188,6 +188,7 @@ def role_of(binding: Object | None) -> str:
     return f"{reference['kind']}/{reference['name']}" if reference.get("kind") and reference.get("name") else ""
 
 
-def _named(key: Key) -> Object:
+def named(key: Key) -> Object:
+    """An object by its names, as JSON."""
     where = {"namespace": key.namespace} if key.namespace else {}
     return {"apiVersion": key.api_version, "kind": key.kind, **where, "name": key.name}

@@ -15,6 +15,7 @@ import secrets
 import socket
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from opentelemetry import metrics
@@ -41,16 +42,14 @@ _told = metrics.get_meter("tenantry").create_counter(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Events to be made of one decision, or of the beginning or end of the process, with the number of the first."""
+    """Events to ``make`` of one decision, or of the beginning or end of the process, with the number of the first."""
 
-    __slots__ = ("first", "make", "names", "numbers")
-
-    def __init__(self, first: int, numbers: int, names: int, make: Callable[[], list[Event]]) -> None:
-        self.first = first
-        self.numbers = numbers
-        self.names = names
-        self.make = make
+    first: int
+    numbers: int
+    names: int
+    make: Callable[[int], list[Event]]
 
     def __str__(self) -> str:
         return str(self.first) if self.numbers == 1 else f"{self.first}..{self.first + self.numbers - 1}"
@@ -95,13 +94,12 @@ class Outbox:
             return
         self._closing = True
         self._put(1, 0, lambda first: [self._event(DECISIONS_ENDED_TYPE, first, {"dropped": self.dropped})])
-        self._wake.set()
         _, late = await asyncio.wait(self._workers, timeout=CLOSE_S)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
         while self._queue:
-            self._drop(self._queue.popleft(), "the process ends")
+            self._drop(self._pop(), "the process ends")
 
     def take(self, decision: DecisionMade) -> None:
         """Queue a decision: the newest is kept, and of too many the oldest go."""
@@ -117,7 +115,7 @@ class Outbox:
 
     def _put(self, numbers: int, names: int, make: Callable[[int], list[Event]]) -> None:
         first, self._next = self._next, self._next + numbers
-        self._queue.append(_Waiting(first, numbers, names, lambda: make(first)))
+        self._queue.append(_Waiting(first, numbers, names, make))
         self._names += names
         self._wake.set()
 
@@ -165,7 +163,7 @@ class Outbox:
             while self._queue:
                 waiting = self._pop()
                 try:
-                    problem = await self._deliver(waiting.make())
+                    problem = await self._deliver(waiting.make(waiting.first))
                 except asyncio.CancelledError:
                     self._drop(waiting, "the process ends")
                     raise

@@ -59,7 +59,7 @@ async def _serve(listener: socket.socket, kubeconfig: Path | None, ledger: Path 
     from tenantry.cli.standing.read import PERSON
     from tenantry.kit.console.app import App
     from tenantry.kit.console.decided import Decided
-    from tenantry.kit.console.live import Live
+    from tenantry.kit.console.live import Live, beside
     from tenantry.serving import server
 
     port = listener.getsockname()[1]
@@ -68,8 +68,9 @@ async def _serve(listener: socket.socket, kubeconfig: Path | None, ledger: Path 
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig))
         _, standing = await look(api, system=False)
-        live = await stack.enter_async_context(Live(api, standing))
-        decided = await stack.enter_async_context(Decided(api, ledger, live.news))
+        live = await stack.enter_async_context(Live(api, standing).following())
+        decided = Decided(api, ledger, live.news)
+        await stack.enter_async_context(beside(decided.follow()))
         app = App(live, decided, token, port)
         click.echo(f"console: {url}")
         click.echo("Only this machine reaches it, and only who has this address. It writes nothing. Ctrl-C ends it.")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import click
 
@@ -38,7 +37,7 @@ class Decision(NamedTuple):
 
 
 class Decided:
-    """The newest decisions; between ``async with`` and its end.
+    """The newest decisions, as long as it follows the ledger (`follow`).
 
     ``missing`` says why there can be none; empty where the ledger is read.
     """
@@ -52,17 +51,6 @@ class Decided:
         self._kept: deque[Decision] = deque(maxlen=KEPT)
         self._seen = 0
         self._number = 0
-        self._following: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        self._following = asyncio.create_task(self._follow())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._following
 
     def after(self, number: int) -> list[Decision]:
         """Those that came after one, the oldest first."""
@@ -80,7 +68,8 @@ class Decided:
             self._path = await ledger_of_cluster(self._api)
         return self._path
 
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
+        """Read what comes while somebody listens to the news, until it is cancelled."""
         while True:
             await self._news.heard.wait()
             try:
@@ -88,7 +77,7 @@ class Decided:
             except (ApiError, click.UsageError, LedgerError) as error:
                 if not self._given:
                     self._path = None
-                self._say(error.message if isinstance(error, ApiError | click.UsageError) else str(error))
+                self._say(str(error))
                 await asyncio.sleep(FIND_S)
                 continue
             self._seen = newest
@@ -113,7 +102,7 @@ def newer(path: Path, seen: int) -> tuple[int, Sequence[Object]]:
         if newest == seen:
             return newest, ()
         after = seen if newest > seen else 0  # a file that was begun anew counts from one again
-        found, _ = decisions(connection, Query("d.id > ?", (after,), ""), 0, FOREVER, KEPT)
+        found, _ = decisions(connection, Query("d.id > ?", (after,)), 0, FOREVER, KEPT)
         return newest, found
 
 

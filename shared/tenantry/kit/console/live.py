@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import json
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -55,8 +56,20 @@ class News:
             self.heard.clear()
 
 
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Work that goes on beside a block, and is cancelled with its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
 class Live:
-    """The newest map; between ``async with`` and its end.
+    """The newest map, as long as it follows the cluster (`following`).
 
     ``version`` counts maps that differ, ``text`` is the newest as JSON that can stand in a page.  ``old`` says why what is shown
     may be old; empty when it is not.
@@ -71,20 +84,13 @@ class Live:
         self.followed = Followed(api, standing, self._heard_of_state)
         self._first = standing
         self._key = ""
-        self._following: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[Self]:
+        """Draw the map, and draw it anew until the end of the block."""
         await self._draw(self._first)
-        await self.followed.__aenter__()
-        self._following = asyncio.create_task(self._follow())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._following
-        await self.followed.__aexit__()
+        async with self.followed, beside(self._follow()):
+            yield self
 
     async def _follow(self) -> None:
         took = 0.0

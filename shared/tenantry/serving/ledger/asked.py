@@ -6,14 +6,15 @@ All read the file only; its writer goes on meanwhile.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tenantry.model.kinds import Object
+from tenantry.model.decision import Cause, named
+from tenantry.model.kinds import Key, Object
 from tenantry.serving.ledger.record import unpacked
 from tenantry.serving.ledger.store import SCHEMA, LedgerError
 
@@ -25,11 +26,10 @@ _ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A condition on decisions ``d`` in SQL, with its arguments, and in words."""
+    """A condition on decisions ``d`` in SQL, with its arguments."""
 
     condition: str
     arguments: tuple[Any, ...]
-    words: str
 
 
 @contextmanager
@@ -65,10 +65,10 @@ def asked_for(what: str) -> Query:
     subject of bindings; a single word is a namespace, or the name of a user or group.
     """
     if not what:
-        return Query("1", (), "")
+        return Query("1", ())
     first, _, rest = what.partition("/")
     if first in _SUBJECTS[:2] and rest:
-        return _of_subjects((what,), f"subject {what}")
+        return _of_subjects(what)
     if what.startswith(_ACCOUNT) and what.count(":") == 3:
         namespace, _, name = what.removeprefix(_ACCOUNT).partition(":")
         return asked_for(f"ServiceAccount/{namespace}/{name}")
@@ -76,33 +76,32 @@ def asked_for(what: str) -> Query:
         kind, _, group = first.partition(".")
         namespace, _, name = rest.rpartition("/")
         of_object = _of_object(kind, group, namespace, name)
-        return _either(of_object, _of_subjects((what,), ""), what) if kind == _SUBJECTS[2] else of_object
+        return _either(of_object, _of_subjects(what)) if kind == _SUBJECTS[2] else of_object
     if rest:
-        return _either(Query("d.owner = ?", (what,), ""), _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
+        return _either(Query("d.owner = ?", (what,)), _of_subjects(f"User/{what}", f"Group/{what}"))
     within = "(namespace = ? OR (kind = 'Namespace' AND name = ? AND namespace = ''))"
     of_namespace = Query(
         f"(d.id IN (SELECT decision FROM writes WHERE {within}) "  # noqa: S608 - no part of it is from outside
         f"OR d.id IN (SELECT decision FROM causes WHERE {within}))",
         (what,) * 4,
-        "",
     )
-    return _either(of_namespace, _of_subjects((f"User/{what}", f"Group/{what}"), ""), what)
+    return _either(of_namespace, _of_subjects(f"User/{what}", f"Group/{what}"))
 
 
-def _of_subjects(subjects: Sequence[str], words: str) -> Query:
+def _of_subjects(*subjects: str) -> Query:
     marks = ", ".join("?" * len(subjects))
-    return Query(f"d.id IN (SELECT decision FROM subjects WHERE subject IN ({marks}))", tuple(subjects), words)  # noqa: S608
+    return Query(f"d.id IN (SELECT decision FROM subjects WHERE subject IN ({marks}))", subjects)  # noqa: S608
 
 
 def _of_object(kind: str, group: str, namespace: str, name: str) -> Query:
     of_group = " AND api_version LIKE ?" if group else ""
     one = f"SELECT decision FROM {{}} WHERE namespace = ? AND name = ? AND kind = ?{of_group}"  # noqa: S608
     arguments = (namespace, name, kind, *([f"{group}/%"] if group else ()))
-    return Query(f"(d.id IN ({one.format('writes')}) OR d.id IN ({one.format('causes')}))", arguments * 2, f"{kind} {name}")
+    return Query(f"(d.id IN ({one.format('writes')}) OR d.id IN ({one.format('causes')}))", arguments * 2)
 
 
-def _either(one: Query, other: Query, words: str) -> Query:
-    return Query(f"({one.condition} OR {other.condition})", (*one.arguments, *other.arguments), words)
+def _either(one: Query, other: Query) -> Query:
+    return Query(f"({one.condition} OR {other.condition})", (*one.arguments, *other.arguments))
 
 
 def decisions(connection: sqlite3.Connection, asked: Query, since: int, until: int, limit: int) -> tuple[list[Object], int]:
@@ -135,10 +134,10 @@ def _decision(connection: sqlite3.Connection, row: sqlite3.Row) -> Object:
         "service": process[1],
         "unit": row["unit"],
         "owner": row["owner"],
-        "causes": [_cause(*each) for each in causes],
+        "causes": [Cause(Key(*key) if key[1] else None, event, time).document() for *key, event, time in causes],
         "causesLeftOut": more.get("causesLeftOut", 0),
         "writes": [
-            {"verb": verb, **named(*key), **({"resourceVersion": version} if version else {}), **unpacked(fields)}
+            {"verb": verb, **named(Key(*key)), **({"resourceVersion": version} if version else {}), **unpacked(fields)}
             for verb, *key, version, fields in writes
         ],
         "refused": more.get("refused", []),
@@ -154,14 +153,13 @@ def _decision(connection: sqlite3.Connection, row: sqlite3.Row) -> Object:
     }
 
 
-def _cause(api_version: str, kind: str, namespace: str, name: str, event: str, time: str) -> Object:
-    what = named(api_version, kind, namespace, name) if kind else {"sweep": True}
-    return what | {key: value for key, value in (("event", event), ("time", time)) if value}
-
-
-def named(api_version: str, kind: str, namespace: str, name: str) -> Object:
-    """An object by its names."""
-    return {"apiVersion": api_version, "kind": kind, **({"namespace": namespace} if namespace else {}), "name": name}
+def owners_decided(connection: sqlite3.Connection, asked: Query, since: int, until: int) -> list[tuple[str, str, str]]:
+    """Function, unit and owner of the decisions from ``since`` to ``until``, each once, in the order of their first decision."""
+    return connection.execute(
+        "SELECT p.function, d.unit, d.owner FROM decisions d JOIN processes p ON p.instance = d.instance "  # noqa: S608
+        f"WHERE d.at BETWEEN ? AND ? AND {asked.condition} GROUP BY 1, 2, 3 ORDER BY MIN(d.at), MIN(d.id)",
+        (since, until, *asked.arguments),
+    ).fetchall()
 
 
 def owners_like(connection: sqlite3.Connection, text: str) -> list[str]:
@@ -181,13 +179,13 @@ def owner_at(connection: sqlite3.Connection, owner: str, at: int) -> Object | No
 
     Objects with the version and the fields that they were left with, those of bindings with subjects and role.
     """
-    found, _ = decisions(connection, Query("d.owner = ?", (owner,), owner), 0, at, FOREVER)
+    found, _ = decisions(connection, Query("d.owner = ?", (owner,)), 0, at, FOREVER)
     if not found:
         return None
-    objects: dict[tuple[str, ...], Object] = {}
+    objects: dict[Key, Object] = {}
     for decision in found:
         for write in decision["writes"]:
-            key = tuple(str(write.get(part, "")) for part in ("apiVersion", "kind", "namespace", "name"))
+            key = Key(*(str(write.get(part, "")) for part in ("apiVersion", "kind", "namespace", "name")))
             if write["verb"] == "delete":
                 objects.pop(key, None)
             else:
@@ -201,13 +199,13 @@ def owner_at(connection: sqlite3.Connection, owner: str, at: int) -> Object | No
     }
 
 
-def _after(before: Object | None, write: Object, key: Sequence[str], time: str) -> Object:
+def _after(before: Object | None, write: Object, key: Key, time: str) -> Object:
     kept = before or {"fields": [], "subjects": [], "since": time, "made": write["verb"] == "create"}
     lost = set(write.get("givenUp", ()))
     fields = [each for each in kept["fields"] if each not in lost]
     subjects = set(kept["subjects"]) - set(write.get("subjectsRemoved", ())) | set(write.get("subjectsAdded", ()))
     return {
-        **named(*key),
+        **named(key),
         "resourceVersion": write.get("resourceVersion", ""),
         "made": kept["made"] or write["verb"] == "create",
         "since": kept["since"],

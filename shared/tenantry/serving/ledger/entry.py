@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from opentelemetry import metrics
@@ -90,10 +89,9 @@ class Clerk:
 class LedgerEntry:
     """An ASGI application over a clerk; without a ``key`` everything is refused."""
 
-    def __init__(self, clerk: Clerk, key: bytes, on_told: Callable[[Told], None] | None = None) -> None:
+    def __init__(self, clerk: Clerk, key: bytes) -> None:
         self._clerk = clerk
         self._key = key
-        self._on_told = on_told
         self._gate = Gate()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -121,8 +119,6 @@ class LedgerEntry:
             _taken.add(1, {"outcome": "not written"})
             return PlainTextResponse("not kept yet", 503)
         _taken.add(1, {"outcome": "kept"})
-        if self._on_told is not None:
-            self._on_told(told)
         return Response(status_code=204)
 
     @staticmethod

@@ -112,7 +112,6 @@ class Ledger:
                 if isinstance(error, sqlite3.OperationalError) and "malformed" not in str(error):
                     raise
                 self._put_aside(error)
-                self._connect()
             self.prune()
         except (OSError, sqlite3.Error) as error:
             self.close()
@@ -190,14 +189,10 @@ class Ledger:
         """
         try:
             connection = self._still_there()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 for each, trace in told:
                     _add(connection, each, trace)
-            except BaseException:
-                _roll_back(connection)
-                raise
-            connection.execute("COMMIT")
             self._since_prune += len(told)
             if self._since_prune >= PRUNE_EVERY:
                 self.prune()
@@ -233,8 +228,8 @@ class Ledger:
     def _forget(self, which: str, argument: int) -> int:
         assert self._connection is not None
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             connection.execute(
                 f"UPDATE processes SET forgotten = MAX(forgotten, COALESCE((SELECT MAX(sequence) FROM decisions "  # noqa: S608
                 f"WHERE id IN ({which}) AND decisions.instance = processes.instance), 0))",
@@ -247,16 +242,7 @@ class Ledger:
                 connection.execute(
                     "DELETE FROM processes WHERE heard < ? AND instance NOT IN (SELECT instance FROM decisions)", (oldest,)
                 )
-        except BaseException:
-            _roll_back(connection)
-            raise
-        connection.execute("COMMIT")
         return gone
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:  # SQLite itself has ended it when the disk was full
-        connection.execute("ROLLBACK")
 
 
 def _add(connection: sqlite3.Connection, told: Told, trace: str) -> None:
