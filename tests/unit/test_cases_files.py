@@ -78,6 +78,10 @@ def run(*arguments: str | Path) -> tuple[int, str]:
             "{file}:2: global.cattl: unknown key; did you mean cattle?",
         ),
         (
+            f"test: x\nconfiguration: {{decisions: {{enabled: 2024-01-01}}}}\nsteps:\n  - {THEN}\n",
+            "{file}:2: decisions.enabled: ",
+        ),
+        (
             f"test: x\ncharts: {{monitored: none}}\nsteps:\n  - {THEN}\n",
             "{file}:2: charts.monitored: the configuration has no chart with this",
         ),

@@ -79,6 +79,15 @@ def parse_config(text: str, name: str = "configuration") -> Config:
         raise ConfigError(f"{name}: {error}") from None
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-45
         raise ConfigError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
+    return checked_config(document, name)
+
+
+def checked_config(document: Any, name: str = "configuration") -> Config:
+    """Check a configuration that is no text any more.
+
+    Raises:
+        ConfigError: see `load_config`.
+    """
     if not isinstance(document, dict | None):
         raise ConfigError(f"{name}: the file must be a mapping with the keys {', '.join(_allowed((), Config))}")
     try:

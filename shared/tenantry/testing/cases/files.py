@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tenantry.model.config import Config
 from tenantry.model.kinds import Object
 from tenantry.serving.charts import chart_files
-from tenantry.serving.config import ConfigError, explain, load_config, parse_config
+from tenantry.serving.config import ConfigError, checked_config, explain, load_config
 from tenantry.testing.cases.form import Form, check_object, objects_in
 from tenantry.testing.cases.written import Written, written
 
@@ -143,7 +143,7 @@ def _configuration(path: Path, document: Written, form: Form) -> dict[str, Any]:
     at = document.at(("configuration",))
     try:
         if isinstance(form.configuration, dict):
-            config = parse_config(json.dumps(form.configuration), at)
+            config = checked_config(form.configuration, at)
         else:
             config = load_config(path.parent / form.configuration if form.configuration else None)
     except ConfigError as error:
