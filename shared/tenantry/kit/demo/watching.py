@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, KindNotServed
+from tenantry.local.backlog import Verb
+from tenantry.local.reflector import Reflector
 from tenantry.model.kinds import (
     CONFIG_MAP,
     HELM_CHART,
@@ -24,7 +24,6 @@ from tenantry.model.kinds import (
     ROLE_BINDING,
     SECRET,
     Key,
-    Kind,
     Object,
     key_of,
 )
@@ -43,7 +42,6 @@ WATCHED = (
 )
 _OURS = "tenantry-"
 _HELM = "helm"
-_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +58,22 @@ class Watching:
     """Watches between ``async with`` and its end."""
 
     def __init__(self, api: Api) -> None:
-        self._api = api
         self._happened: list[Happening] = []
         self._managers: dict[Key, dict[str, str]] = {}
         self._listed: set[Key] = set()
         """Objects of which only our own managers are known: lists leave out the others."""
+        self._reflectors = [
+            Reflector(api, kind, keep_objects=True, reduce=_head, on_change=self._note, on_state=lambda *_: None)
+            for kind in WATCHED
+        ]
         self._tasks: list[asyncio.Task[None]] = []
-        self._ready: list[asyncio.Event] = []
 
     async def __aenter__(self) -> Self:
-        for kind in WATCHED:
-            ready = asyncio.Event()
-            self._ready.append(ready)
-            self._tasks.append(asyncio.create_task(self._watch(kind, ready)))
-        for ready in self._ready:
-            await ready.wait()
+        self._tasks = [asyncio.create_task(each.run()) for each in self._reflectors]
+        for each in self._reflectors:
+            await each.synced.wait()
+        self._listed = set(self._managers)
+        self._happened.clear()  # what is there already did not come now
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -96,49 +95,38 @@ class Watching:
         """When something happened last."""
         return self._happened[-1].at if self._happened else 0.0
 
-    async def _watch(self, kind: Kind, ready: asyncio.Event) -> None:
-        while True:
-            with suppress(ApiError):
-                try:
-                    listing = await self._api.list(kind)
-                except KindNotServed:
-                    ready.set()
-                    return
-                for obj in listing.items:
-                    self._managers[key_of(obj)] = _managers(obj)
-                    self._listed.add(key_of(obj))
-                version = listing.resource_version
-                ready.set()
-                while True:
-                    async for verb, obj in self._api.watch(kind, resource_version=version):
-                        version = obj["metadata"]["resourceVersion"]
-                        if verb != "BOOKMARK":
-                            self._note(verb, obj)
-            await asyncio.sleep(_AGAIN_S)
-
-    def _note(self, verb: str, obj: Object) -> None:
+    def _note(self, verb: Verb, namespace: str, name: str, obj: Object | None) -> None:
+        del namespace, name
+        assert obj is not None  # objects are kept
         now, key = time.monotonic(), key_of(obj)
-        if verb == "DELETED":
-            by = next((_who(each) for each in self._managers.pop(key, {}) if _who(each)), "")
-            self._happened.append(Happening(now, "deleted", key, by))
+        if verb == "delete":
+            self._happened.append(Happening(now, "deleted", key, _by(self._managers.pop(key, {}))))
             return
         before, after = self._managers.get(key), _managers(obj)
         self._managers[key] = after
         if before is None:
-            by = next((_who(each) for each in after if _who(each)), "")
-            self._happened.append(Happening(now, "created", key, by))
+            self._happened.append(Happening(now, "created", key, _by(after)))
             return
         known = [each for each in after if key not in self._listed or each.startswith(_OURS)]
         self._listed.discard(key)
         changed = [each for each in known if before.get(each) != after[each]]
-        by = next((_who(each) for each in changed if _who(each)), "")
-        self._happened.append(Happening(now, "changed", key, by))
+        self._happened.append(Happening(now, "changed", key, _by(changed)))
+
+
+def _head(obj: Object) -> Object:
+    """What is kept of an object: enough to tell by whom it changes."""
+    return {part: obj[part] for part in ("apiVersion", "kind", "metadata")}
 
 
 def _managers(obj: Object) -> dict[str, str]:
     """Who wrote when, of all but the status: the time of an entry changes when its manager writes, not when it loses a field."""
     entries = obj["metadata"].get("managedFields") or ()
     return {each["manager"]: str(each.get("time")) for each in entries if each.get("subresource") != "status"}
+
+
+def _by(managers: Iterable[str]) -> str:
+    """The first function among them, or Helm; empty when there is none."""
+    return next((who for each in managers if (who := _who(each))), "")
 
 
 def _who(manager: str) -> str:
