@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 from tenantry.serving.config import ConfigError
 
@@ -25,3 +26,15 @@ def need_local(command: str) -> None:
         raise ExtraMissing(
             f"`tenantry {command}` needs the extra `local` ({', '.join(missing)} missing): pip install 'tenantry[local]'"
         )
+
+
+def helm_program() -> Path | None:
+    """Helm, for the Jobs that nothing else runs on one machine; None, said to people, where there is none: releases wait."""
+    from tenantry.local.control_plane import ControlPlaneError, Lines, ensure_helm
+
+    progress = Lines()
+    try:
+        return ensure_helm(progress)
+    except ControlPlaneError as error:
+        progress.say(f"tenantry: without Helm no release is installed: {error}")
+        return None

@@ -108,17 +108,13 @@ def _chosen(cases: Sequence[Case], wanted: Sequence[str]) -> list[Case]:
 
 
 async def _run(cases: Sequence[Case], keep: bool, patience: float, *, quiet: bool) -> list[Result]:
-    from tenantry.local.control_plane import ControlPlaneError, Lines, ensure_helm
+    from tenantry.kit.extras import helm_program
+    from tenantry.local.control_plane import Lines
     from tenantry.testing.cases.running import Runner
     from tenantry.testing.forks import Forks
     from tenantry.testing.planes import ControlPlanes
 
-    progress = Lines()
-    helm: Path | None = None
-    try:
-        helm = await asyncio.to_thread(ensure_helm, progress)
-    except ControlPlaneError as error:
-        progress.say(f"tenantry: without Helm no release is installed: {error}")
+    helm = await asyncio.to_thread(helm_program)
     with ControlPlanes() as planes:
         async with Forks() as forks:
             runner = Runner(
@@ -126,7 +122,7 @@ async def _run(cases: Sequence[Case], keep: bool, patience: float, *, quiet: boo
                 forks,
                 helm,
                 patience=patience,
-                say=progress.say,
+                say=Lines().say,
                 on_result=lambda result: None if quiet else _show(result),
                 on_failure=_kept if keep else None,
             )

@@ -31,7 +31,7 @@ Ready. Ctrl-C ends everything. To see what it does, in another terminal:
 What functions write is shown here. Events that none of them could handle: {program} dead-letters
 """
 _STORY = """
-or by hand ({page} goes on from there):
+or by hand (docs/running.md goes on from there):
 
   export KUBECONFIG={kubeconfig}
   kubectl create namespace team-a
@@ -39,7 +39,6 @@ or by hand ({page} goes on from there):
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
 """
 _HISTORY = "  {program} history    what was written, and because of what\n"
-_PAGE = "docs/running.md"
 _IDLE = "sweep: nothing to do, 0 writes"
 """What a function says when a schedule came round and all was well: no news."""
 Then = Callable[[Path], Awaitable[int]]
@@ -97,6 +96,7 @@ def run_everything(
     then: Then | None = None,
 ) -> int:
     """Start what is not there and run until a signal, or until ``then`` is done; returns the exit code."""
+    from tenantry.kit.extras import helm_program
     from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
     from tenantry.local.manifests import ManifestError
@@ -109,11 +109,11 @@ def run_everything(
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             _phase("control plane", f"Kubernetes {running.version} at {running.server}, which runs already")
-            return asyncio.run(_run(Path(running.kubeconfig), functions, without, _helm(), then=then))
+            return asyncio.run(_run(Path(running.kubeconfig), functions, without, helm_program(), then=then))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
-        helm = _helm()
+        helm = helm_program()
         began = time.monotonic()
         with ControlPlane(progress=Lines()) as plane:
             _phase("control plane", f"Kubernetes {plane.version} at {plane.server_url}", time.monotonic() - began)
@@ -123,17 +123,6 @@ def run_everything(
         return 1
     except KeyboardInterrupt:
         return 130
-
-
-def _helm() -> Path | None:
-    """Helm, for the Jobs that nothing else runs here; without it everything but releases works."""
-    from tenantry.local.control_plane import ControlPlaneError, Lines, ensure_helm
-
-    try:
-        return ensure_helm(Lines())
-    except ControlPlaneError as error:
-        click.echo(f"tenantry: without Helm no release is installed: {error}", err=True)
-        return None
 
 
 async def _run(
@@ -192,7 +181,7 @@ async def _until_stopped(
         if then is not None:
             return await _unless(stopping, then(kubeconfig))
         program = "tenantry" if shutil.which("tenantry") or sys.argv[0].endswith(".py") else sys.argv[0]
-        story = _STORY.format(kubeconfig=kubeconfig, label=config.project_label, page=_PAGE) if config.project_label else ""
+        story = _STORY.format(kubeconfig=kubeconfig, label=config.project_label) if config.project_label else ""
         history = _HISTORY.format(program=program) if config.decisions.enabled else ""
         click.echo(_NEXT.format(program=program, story=story, history=history))
         sys.stdout.flush()
