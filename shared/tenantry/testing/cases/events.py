@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tenantry.local.sinks import Sink
 from tenantry.model.event import Event
@@ -17,10 +19,15 @@ class Way:
         """How many events were disturbed, by what the test says of them."""
         self._events: Events | None = None
 
-    def disturb(self, events: Events | None) -> None:
-        """From now on lose and double these; None ends that."""
+    @contextmanager
+    def disturbed(self, events: Events | None) -> Iterator[None]:
+        """Lose and double these for a while."""
         self._events = events
         self.met.clear()
+        try:
+            yield
+        finally:
+            self._events = None
 
     def through(self, sink: Sink) -> Sink:
         """A sink that stands before another one."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tenantry.api.errors import ApiError
 from tenantry.model.kinds import Object
-from tenantry.testing.cases.events import Way
 from tenantry.testing.cases.files import Case
 from tenantry.testing.cases.form import Action, Step
 from tenantry.testing.cases.ground import Ground, NotAtRest, Say
@@ -123,7 +122,7 @@ class Acting:
         return []
 
     async def _step(self, step: Step, place: Place) -> list[Finding]:
-        with _disturbed(self._ground.way, step):
+        with self._ground.way.disturbed(step.events):
             written: list[Object] = []
             if found := await self._do(step.when, (*place, "when"), written):
                 return found
@@ -173,12 +172,3 @@ class Acting:
     def _failures(self, found: Sequence[Finding], step: str) -> list[Failure]:
         written = self._case.written
         return [Failure(written.file, written.line(each.place), step, each.said, each.more) for each in found]
-
-
-@contextmanager
-def _disturbed(way: Way, step: Step) -> Iterator[None]:
-    way.disturb(step.events)
-    try:
-        yield
-    finally:
-        way.disturb(None)
