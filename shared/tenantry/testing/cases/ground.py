@@ -76,7 +76,6 @@ class Ground:
         self._stack = AsyncExitStack()
         self._baseline: Baseline
         self._etcd: Etcd
-        self._used = False
 
     async def __aenter__(self) -> Self:
         try:
@@ -113,20 +112,19 @@ class Ground:
         self._stack.callback(self._etcd.close)
         await self.knative.drain()
         self._baseline = await asyncio.to_thread(Baseline, Etcd(self.plane.data_dir / ETCD_SOCKET), 20.0, QUIET_S)
+        self.said.clear()
         self._say(f"Tenantry is at work with {len(self.knative.functions)} services ({time.monotonic() - began:.1f} s)")
 
     async def cleared(self) -> bool:
         """Put everything back to how it was before the last test; whether that was possible."""
-        if self._used:
-            try:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.knative.deliver(), _CALM_S)
-                await asyncio.to_thread(self._baseline.restore)
-                await self.at_rest(_CALM_S)
-                await asyncio.to_thread(self._baseline.restore, quiet_s=0.01)  # what was under way may have come late
-            except (NotQuiet, NotAtRest, OSError):
-                return False
-        self._used = True
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.knative.deliver(), _CALM_S)
+            await asyncio.to_thread(self._baseline.restore)
+            await self.at_rest(_CALM_S)
+            await asyncio.to_thread(self._baseline.restore, quiet_s=0.01)  # what was under way may have come late
+        except (NotQuiet, NotAtRest, OSError):
+            return False
         self.said.clear()
         return True
 

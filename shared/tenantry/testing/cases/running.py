@@ -81,7 +81,6 @@ class Runner:
                     await stack.aclose()
                     made = Ground(self._planes, self._forks, first.config, first.form.functions, self._helm, self._say)
                     ground = await stack.enter_async_context(made)
-                    await ground.cleared()
                 results.append(await self._one(ground, case))
                 self._on_result(results[-1])
                 if not results[-1].passed and self._on_failure is not None and not await self._on_failure(results[-1], ground):
