@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import http.client
 import tempfile
 import time
 from collections import deque
@@ -111,6 +112,7 @@ class Ground:
         self._etcd = Etcd(self.plane.data_dir / ETCD_SOCKET)
         self._stack.callback(self._etcd.close)
         await self.knative.drain()
+        # by a client of its own: the thread of a wait that was given up may still ask by the other one
         self._baseline = await asyncio.to_thread(Baseline, Etcd(self.plane.data_dir / ETCD_SOCKET), 20.0, QUIET_S)
         self.said.clear()
         self._say(f"Tenantry is at work with {len(self.knative.functions)} services ({time.monotonic() - began:.1f} s)")
@@ -123,7 +125,7 @@ class Ground:
             await asyncio.to_thread(self._baseline.restore)
             await self.at_rest(_CALM_S)
             await asyncio.to_thread(self._baseline.restore, quiet_s=0.01)  # what was under way may have come late
-        except (NotQuiet, NotAtRest, OSError):
+        except (NotQuiet, NotAtRest, OSError, http.client.HTTPException):
             return False
         self.said.clear()
         return True
