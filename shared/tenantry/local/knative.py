@@ -11,10 +11,9 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
@@ -26,6 +25,7 @@ from tenantry.local.followed import FollowedSources
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.jobs import RUNNER_MANAGER, JobRunner
+from tenantry.local.lasting import Lasting
 from tenantry.local.ledger_box import LedgerBox, ledger_file, trigger_file
 from tenantry.local.letter_box import LetterBox
 from tenantry.local.manifest_files import rewrite
@@ -68,7 +68,7 @@ def _nothing(sink: Sink) -> Sink:
     return sink
 
 
-class Knative:
+class Knative(Lasting):
     """Runs between ``async with`` and its end; afterwards nothing is left running.
 
     When an uninstallation asks for it everything ends earlier, and ``ended`` is set: sources and schedules first, then, when all
@@ -113,6 +113,7 @@ class Knative:
         tell: Tell | None = None,
         between: Callable[[Sink], Sink] = _nothing,
     ) -> None:
+        super().__init__()
         self.functions: dict[str, FunctionProcess] = {}
         """By Service: where duties of a function run apart there is one for each (`tenantry.model.descriptor`)."""
         self.sources: list[ApiServerSource] = []
@@ -141,22 +142,13 @@ class Knative:
         self._spawn = spawn
         self._phases = Phases(tell, say) if tell is not None else None
         self._between = between
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._start()
-        except BaseException:
-            await self._stack.aclose()
-            raise
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._leaving is not None and self._asked_to_end():
             await self._leaving
         elif self._leaving is not None:
             self._leaving.cancel()
-        await self._stack.aclose()
+        await super().__aexit__(kind, error, trace)
 
     def _asked_to_end(self) -> bool:
         return self._presence is not None and self._presence.asked.is_set()

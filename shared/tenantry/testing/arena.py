@@ -10,10 +10,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import yaml
 
@@ -22,6 +19,7 @@ from tenantry.api.errors import RefusedError
 from tenantry.local.deployment import deployment_folder, event_files
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install, until_served
+from tenantry.local.lasting import Lasting
 from tenantry.local.manifests import Manifests, heard, load, spec_of
 from tenantry.local.schedule import ping_event
 from tenantry.local.sinks import Poster
@@ -59,7 +57,7 @@ class NotSettled(AssertionError):
     """Something still goes on after a long time."""
 
 
-class Arena:
+class Arena(Lasting):
     """One control plane with everything around it.  Runs between ``async with`` and its end.
 
     Args:
@@ -81,6 +79,7 @@ class Arena:
         without: Collection[str] = (),
         planes: ControlPlanes | None = None,
     ) -> None:
+        super().__init__()
         self.workload = workload
         self.logs: list[tuple[int, str]] = []
         self.hands: Api
@@ -99,24 +98,12 @@ class Arena:
         self._settle_s = settle_s
         self._without = without
         self._planes = planes
-        self._stack = AsyncExitStack()
         self._sources: list[ApiServerSource] = []
         self._manifests: Manifests
         self._sorted: dict[str, list[Exchange]] = {}
         self._positions = [0] * REPLICAS
         self._needs: dict[str, dict[int, int]] = {}
         self._only = ""
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._start()
-        except BaseException:
-            await self._stack.aclose()
-            raise
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._stack.aclose()
 
     async def _start(self) -> None:
         function, say = self.workload.function, lambda _: None

@@ -15,14 +15,13 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.control_plane.flags import ETCD_SOCKET
 from tenantry.local.knative import Knative
+from tenantry.local.lasting import Lasting
 from tenantry.model.config import Config
 from tenantry.model.event import Event
 from tenantry.model.kinds import JOB, Object
@@ -46,7 +45,7 @@ class NotAtRest(Exception):
     """Something goes on writing."""
 
 
-class Ground:
+class Ground(Lasting):
     """The system under one configuration; between ``async with`` and its end.
 
     Args:
@@ -61,6 +60,7 @@ class Ground:
     def __init__(
         self, planes: ControlPlanes, forks: Forks, config: Mapping[str, Any], functions: list[str], helm: Path | None, say: Say
     ) -> None:
+        super().__init__()
         self.way = Way()
         self.said: deque[str] = deque(maxlen=_REMEMBERED)
         """What functions and broker complained about lately."""
@@ -74,20 +74,8 @@ class Ground:
         self._helm = helm
         self._say = say
         self._namespace = Config.model_validate(dict(config), by_alias=True, by_name=False).helm_project_operator.system_namespace
-        self._stack = AsyncExitStack()
         self._baseline: Baseline
         self._etcd: Etcd
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._start()
-        except BaseException:
-            await self._stack.aclose()
-            raise
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._stack.aclose()
 
     async def _start(self) -> None:
         began = time.monotonic()
