@@ -12,6 +12,7 @@ import aiohttp
 from times import NAMESPACE_GONE_S, PROJECTS_S
 
 from tenantry.api import Api
+from tenantry.api.review import reviewed
 from tenantry.engine.request import requested
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.invocation import reference_event
@@ -242,9 +243,7 @@ async def may(
     """Whether RBAC lets a user do something now (SubjectAccessReview)."""
     asked = {"verb": verb, "resource": resource, "namespace": namespace, **attributes}
     spec = {"user": user, "groups": list(groups), "resourceAttributes": asked}
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-    answer = await admin.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
-    return bool(answer["status"]["allowed"])
+    return await reviewed(admin, spec)
 
 
 async def user_of(api: Api) -> Object:

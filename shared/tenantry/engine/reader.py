@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from dataclasses import replace
 
 from tenantry.api import Api, Keep, Listing
+from tenantry.api.review import reviewed
 from tenantry.engine.decisions import Note
 from tenantry.engine.items import fits, selector
 from tenantry.engine.known import Known
@@ -342,9 +343,7 @@ class Reader:
         """Whether the API server lets a ServiceAccount do something (a SubjectAccessReview): verb, group, resource and so on."""
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
         spec = {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups, "resourceAttributes": dict(attributes)}
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        answer = await self._api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", None, body)
-        return bool(answer["status"].get("allowed"))
+        return await reviewed(self._api, spec)
 
     def suffices(self, kind: Kind, versions: Iterable[str]) -> None:
         """Lists of a kind that follow need be no newer than the newest of these resourceVersions, which costs them no wait.

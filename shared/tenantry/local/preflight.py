@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from tenantry.api import Api
+from tenantry.api.review import reviewed
 from tenantry.local.policies import PART_OF, guard_documents, guard_names
 from tenantry.model import limits
 from tenantry.model.config import Config
@@ -260,10 +261,7 @@ def _written(rights: Rights) -> Iterator[str]:
 
 async def _may(api: Api, subject: Subject, verb: str, resource: str) -> bool:
     attributes = {"verb": verb, "group": _GROUP, "resource": resource}
-    kind, version = "SubjectAccessReview", "authorization.k8s.io/v1"
-    body = {"apiVersion": version, "kind": kind, "spec": {**subject.spec(), "resourceAttributes": attributes}}
-    answer = await api.request("POST", f"/apis/{version}/subjectaccessreviews", None, body)
-    return bool(answer["status"].get("allowed"))
+    return await reviewed(api, {**subject.spec(), "resourceAttributes": attributes})
 
 
 # -- namespaces ----------------------------------------------------------------------------------------------

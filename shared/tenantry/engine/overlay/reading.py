@@ -14,7 +14,8 @@ from tenantry.api import Api, Keep, Listing
 from tenantry.api.client import forget_others
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, NotFound
 from tenantry.api.wire import JSON
-from tenantry.engine.overlay.rights import REVIEWS, allowed
+from tenantry.api.review import REVIEWS
+from tenantry.engine.overlay.rights import allowed
 from tenantry.engine.overlay.selecting import fits_fields, fits_labels, parsed_labels
 from tenantry.engine.overlay.store import ObjectPlace, Overlay, place_of
 from tenantry.model.kinds import Kind, Object, can_be_name
@@ -168,5 +169,5 @@ class OverlayReads(Api):
         if method == "GET":
             return await self.live._sized(method, path, query, accept=accept, most=most)
         if (method, path) == ("POST", REVIEWS):
-            return {**body, "status": {"allowed": await allowed(body, self)}}, 0
+            return {**body, "status": {"allowed": await allowed(body["spec"], self)}}, 0
         raise NotImplementedError(f"{method} {path} is nothing that can be foreseen")

@@ -6,21 +6,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tenantry.api.review import reviewed
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Object
 from tenantry.model.rbac import Question, allowing, subject_in
 
 if TYPE_CHECKING:
     from tenantry.engine.overlay.reading import OverlayReads
 
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-
-async def allowed(review: Object, over: OverlayReads) -> bool:
+async def allowed(spec: Mapping[str, Any], over: OverlayReads) -> bool:
     """The answer to a SubjectAccessReview: the server's, where nothing of RBAC is laid on."""
     if not any(place.group == ROLE.group for place in over.overlay.laid):
-        answer = await over.live.request("POST", REVIEWS, None, review)
-        return bool(answer["status"].get("allowed"))
-    question = _question(review["spec"])
+        return await reviewed(over.live, spec)
+    question = _question(spec)
     lists = [over.list(CLUSTER_ROLE_BINDING)]
     if question.namespace:
         lists.append(over.list(ROLE_BINDING, question.namespace))

@@ -15,6 +15,7 @@ import click
 import yaml
 
 from tenantry.api import Api
+from tenantry.api.review import reviewed
 from tenantry.kit.demo.watching import Happening, Watching
 from tenantry.local.deployment import deployment_folder, documents
 from tenantry.model.conditions import find_condition
@@ -41,7 +42,6 @@ LIMIT_S = 60.0
 """Longer than any step takes on a slow machine."""
 _QUIET_S = 0.3
 _SHOWN = 12
-_REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _RBAC = "rbac.authorization.k8s.io"
 _ROLE_LABEL = "helm.cattle.io/project-helm-chart-role"
 _EXAMPLE = "docs/examples/monitored-app"
@@ -298,8 +298,7 @@ class Story:
             "namespace": metadata["namespace"],
         }
         spec = {"user": self._names.person, "groups": ["system:authenticated"], "resourceAttributes": attributes}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return bool((await self._api.request("POST", _REVIEW, None, review))["status"]["allowed"])
+        return await reviewed(self._api, spec)
 
     async def _patch(self, path: str, change: Object) -> None:
         await self._api.request("PATCH", path, {"fieldManager": MANAGER}, change, content_type="application/merge-patch+json")

@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import Self
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, ConflictError, NotFound, RefusedError
+from tenantry.api.errors import ApiError, ConflictError, NotFound
+from tenantry.api.review import reviewed
 from tenantry.model.kinds import Kind, Object
 from tenantry.testing.cases.form import Access, Person
 
 _APPLY, _MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
-_REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 MANAGER = "person"
 """Of the fields that people write.  None of ours is called so: the names of those begin with `tenantry-`."""
 
@@ -87,8 +87,6 @@ class People:
                     await api.request("PATCH", path, {**query, "fieldManager": MANAGER}, obj, content_type=_MERGE)
                 case _:
                     await api.request("DELETE", path, query)
-        except RefusedError:
-            raise
         except (NotFound, ConflictError) as error:
             raise Impossible(error.message) from error
 
@@ -109,8 +107,7 @@ class People:
             "groups": [*access.groups, "system:authenticated"],
             "resourceAttributes": {key: value for key, value in asked.items() if value},
         }
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return bool((await self.admin.request("POST", _REVIEW, None, review))["status"]["allowed"])
+        return await reviewed(self.admin, spec)
 
 
 def told(error: ApiError) -> str:
