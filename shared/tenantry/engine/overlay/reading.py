@@ -13,8 +13,8 @@ from typing import Any
 from tenantry.api import Api, Keep, Listing
 from tenantry.api.client import forget_others
 from tenantry.api.errors import ApiError, Forbidden, KindNotServed, NotFound
-from tenantry.api.wire import JSON
 from tenantry.api.review import REVIEWS
+from tenantry.api.wire import JSON
 from tenantry.engine.overlay.rights import allowed
 from tenantry.engine.overlay.selecting import fits_fields, fits_labels, parsed_labels
 from tenantry.engine.overlay.store import ObjectPlace, Overlay, place_of
