@@ -25,6 +25,7 @@ from tests.bench.objects import CONFIG
 from tests.bench.wire import Wire
 
 from tenantry.api import Api
+from tenantry.kit.up import READY
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
@@ -172,7 +173,7 @@ class Up:
                 env=without_configuration({"TENANTRY_CONFIG": str(self._config)} if self._config else None),
             )
         deadline = time.monotonic() + START_S
-        while "takes CloudEvents at " not in self._log.read_text():
+        while f"\n{READY}" not in self._log.read_text():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"tenantry up did not start:\n{self._log.read_text()[-2000:]}")
             await asyncio.sleep(0.05)

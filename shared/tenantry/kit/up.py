@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from tenantry.model.config import Config
 
 _COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
-_NEXT = """
-Ready. Ctrl-C ends everything. To see what it does, in another terminal:
+READY = "Ready."
+"""What a line begins with that is printed once everything runs."""
+_NEXT = f"""
+{READY} Ctrl-C ends everything. To see what it does, in another terminal:
 
-  {program} demo
-  {program} status     what runs, and what is wrong
-  {program} tree       each project with all that it has
-  {program} console    the same as a page
-{history}{story}
-What functions write is shown here. Events that none of them could handle: {program} dead-letters
+  {{program}} demo
+  {{program}} status     what runs, and what is wrong
+  {{program}} tree       each project with all that it has
+  {{program}} console    the same as a page
+{{history}}{{story}}
+What functions write is shown here. Events that none of them could handle: {{program}} dead-letters
 """
 _STORY = """
 or by hand (docs/running.md goes on from there):
