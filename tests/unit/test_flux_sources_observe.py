@@ -195,11 +195,11 @@ async def test_an_event_of_a_namespace_without_a_tenant_costs_a_version() -> Non
     async def asked(name: str, labels: dict[str, str], *, whole: bool = True) -> list[str]:
         flux.asked.clear()
         reader = flux.reader()
-        reader.is_whole = whole
+        reader.told = 0 if whole else None
         await unit.owners(key_of(obj(NAMESPACE, name)), labels, reader)
         return [each.kind for each in flux.asked]
 
-    assert await asked("n", {}) == ["version"]
+    assert await asked("n", {}) == [TENANCY_PROFILE.kind, "version"]
     everything = {TENANCY_PROFILE.kind, ACCESS_INDEX.kind, NAMESPACE.kind}
     assert {*await asked("n", {}, whole=False)} == everything
     assert {*await asked("n", {TENANT_LABEL: "x"})} == everything

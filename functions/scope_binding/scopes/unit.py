@@ -241,7 +241,7 @@ class Scopes(Unit):
             name = hint.get(family.instance_label, "")
             if running.has(name, uid):
                 return [[_owner(family.instance, name)]]
-        if reader.is_whole and not hint.get(INSTANCE_UID) and not MADE_NAME.search(key.name):
+        if reader.told is not None and not hint.get(INSTANCE_UID) and not MADE_NAME.search(key.name):
             return []  # one that had the label is told as gone, with its labels
         live = await reader.get(KINDS[key.kind], key.name, key.namespace)
         labels = hint if live is None else {**hint, **labels_of(live)}

@@ -20,6 +20,14 @@ async def observe_shown(namespace: str, reader: Reader) -> ShownSeen:
     return ShownSeen(home, AccessEntries.of(index) if index is not None else None, live)
 
 
+async def has_list(namespace: str, reader: Reader) -> bool:
+    """Whether a Namespace has a list: while few have one, they are asked for together."""
+    there = await reader.named_shared(CONFIG_MAP, SOURCES_SHOWN)
+    if there is None:
+        return await reader.get(CONFIG_MAP, SOURCES_SHOWN, namespace) is not None
+    return any(each["metadata"]["namespace"] == namespace for each in there)
+
+
 async def index_now(reader: Reader) -> Object | None:
     """The index, or None where there is none."""
     return await if_served(ACCESS_INDEX, reader, reader.get_shared(ACCESS_INDEX, DEFAULT))

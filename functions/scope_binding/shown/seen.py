@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tenantry.model.flux.access import AccessEntries, selects
@@ -29,6 +29,15 @@ class ShownSeen:
 def asks(home: Object | None) -> bool:
     """Whether a Namespace is to have a list."""
     return home is not None and not is_terminating(home) and annotations_of(home).get(SHOW_SOURCES) == "true"
+
+
+ASKS_NOT = False
+"""The state of a Namespace that has no list, whatever else it has."""
+
+
+def state_of_home(namespace: Object) -> Hashable:
+    """What of a Namespace its list rests on."""
+    return tuple(sorted(labels_of(namespace).items())) if asks(namespace) else ASKS_NOT
 
 
 def kept_home(namespace: Object) -> Object:

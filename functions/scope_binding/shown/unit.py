@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from scope_binding.shown.observe import index_now, lists_there, observe_shown, outdated
+from scope_binding.shown.observe import has_list, index_now, lists_there, observe_shown, outdated
 from scope_binding.shown.plan import plan_shown
-from scope_binding.shown.seen import ShownSeen, asks, kept_home
+from scope_binding.shown.seen import ASKS_NOT, ShownSeen, asks, kept_home, state_of_home
+from tenantry.engine.last_runs import State
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, stage
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_INDEX, SOURCES_SHOWN
 from tenantry.model.identifiers import is_dns_label
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind
 from tenantry.serving import Settings
 
 SHOWN_IN = "shown"
@@ -27,6 +29,7 @@ class ShownSources(Unit):
     name = "shown"
     kinds = frozenset({NAMESPACE, CONFIG_MAP, ACCESS_INDEX})
     ours = frozenset({ACCESS_INDEX})
+    states: Mapping[Kind, State] = MappingProxyType({NAMESPACE: state_of_home})
 
     def __init__(self) -> None:
         self._complete = ""
@@ -45,6 +48,8 @@ class ShownSources(Unit):
         del hint
         match key.kind:
             case NAMESPACE.kind:
+                if reader.told == hash(ASKS_NOT) and not await has_list(key.name, reader):
+                    return []
                 return [[Owner(SHOWN_IN, key.name)]]
             case CONFIG_MAP.kind:
                 return [[Owner(SHOWN_IN, key.namespace)]] if key.name == SOURCES_SHOWN else []

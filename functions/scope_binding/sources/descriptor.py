@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scope_binding import NAME
-from tenantry.model.descriptor import Part, Service, Source, Tells, Trigger, Watch
+from tenantry.model.descriptor import EventsOf, Part, Service, Source, Tells, Trigger, Watch
 from tenantry.model.flux.names import (
     ACCESS_INDEX,
     ACL_VALID,
@@ -27,14 +27,15 @@ ACCESS = Service(
     sources=(
         Source(
             _OF,
-            (Watch(SOURCE_GRANT), Watch(TENANCY_PROFILE), Watch(ACCESS_INDEX), Watch(NAMESPACE)),
+            (Watch(SOURCE_GRANT), Watch(TENANCY_PROFILE), Watch(ACCESS_INDEX)),
             mark=_MARK,
         ),
         # a source ends while the group of one of its kinds is not served: Flux without image automation has no ImageRepositories
         Source(f"{_OF}-flux", tuple(map(Watch, SOURCE_KINDS)), mark=_MARK, folder="flux"),
         Source(f"{_OF}-images", (Watch(IMAGE_REPOSITORIES),), mark=_MARK, folder="flux-images"),
     ),
-    triggers=(Trigger(_OF, mark=_MARK),),
+    # of the function's own source, which sends namespaces whole: most have nothing to do with sources, and their events say so
+    triggers=(Trigger(_OF, mark=_MARK), Trigger(f"{_OF}-namespaces", (EventsOf(NAMESPACE, NAME),))),
 )
 part = Part(
     ACCESS,

@@ -24,6 +24,7 @@ from tenantry.model.flux.names import (
     TENANCY_PROFILE,
     TENANT_LABEL,
 )
+from tenantry.model.flux.profile import Profile
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import NAMESPACE, Key, Object, annotations_of, labels_of
 from tenantry.serving import Settings
@@ -120,9 +121,11 @@ class SourceAccess(Unit):
 
         Most are of none: where an event tells that, and the index stands as this process made it, nothing else is read.
         """
-        if reader.is_whole and not hint.get(TENANT_LABEL) and await self._knows_no_tenant_of(namespace, reader):
+        profile = await if_served(TENANCY_PROFILE, reader, reader.get_shared(TENANCY_PROFILE, DEFAULT))
+        if not Profile.of(profile).allows_intra_tenant:
             return []
-        if not (await read_profile(reader)).allows_intra_tenant:
+        is_told = reader.told is not None and not hint.get(TENANT_LABEL)
+        if is_told and await self._knows_no_tenant_of(namespace, reader):
             return []
         index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT))
         tenant = labels_of(await reader.get(NAMESPACE, namespace)).get(TENANT_LABEL, "")

@@ -152,7 +152,7 @@ class Engine:
         told = request.told.get(unit.name)
         reader = Reader(self._api, (request.key,), shared=self._shared)
         reader.tells_nothing_new = lambda owner: self._last.knows(_name(unit, owner), request.key, told)
-        reader.is_whole = told is not None
+        reader.told = told
         woken = self._decisions.woken(request.key)
         ask = Ask(frozenset({request.key}), told={request.key: told} if told is not None else {}, events=woken)
         try:

@@ -59,8 +59,8 @@ class Reader:
         self.known = Known(known)
         self.tells_nothing_new: Callable[[object], bool] = lambda _: False
         """Of the reader of an event: whether the last run for an owner knew the object as the event has it."""
-        self.is_whole = False
-        """Of the reader of an event: whether that has the whole object, labels included."""
+        self.told: Hashable = None
+        """Of the reader of an event that has the whole object: the hash of its state (`Unit.states`); else None."""
         self.noted = noted
         """The states of what was read, for a run whose next one may not be needed."""
         self.note: Note | None = None
@@ -338,6 +338,22 @@ class Reader:
                 return None
             self.known.whole[kind] = items
         return self.known.whole[kind]
+
+    async def named_shared(self, kind: Kind, name: str, most: int = FEW) -> builtins.list[Object] | None:
+        """The metadata of all objects of a kind with a name, in whatever namespace; None where they are more than ``most``.
+
+        Read together with the other runs that want it now: where few have what each of many is asked for, one request says so.
+        """
+        if self._shared.has_many(kind, most):
+            return None
+        found: Listing = await self._shared.read(
+            (kind, "named", name, most),
+            lambda: self._api.list(kind, field_selector=f"metadata.name={name}", limit=most, metadata_only=True),
+        )
+        if not found.complete:
+            self._shared.found_many(kind, most)
+            return None
+        return self._noted(kind, found.items)
 
     async def allows(self, namespace: str, account: str, attributes: Mapping[str, str]) -> bool:
         """Whether the API server lets a ServiceAccount do something (a SubjectAccessReview): verb, group, resource and so on."""
