@@ -28,9 +28,9 @@ from tenantry.engine.decisions import DecisionNotes, OnDecision
 from tenantry.engine.due import due
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
-from tenantry.engine.news import CAUSES_LOOKED_AT, nothing_new
+from tenantry.engine.news import nothing_new
 from tenantry.engine.reader import Reader
-from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested, whose
+from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested
 from tenantry.engine.shared import Shared
 from tenantry.engine.snapshot import Lists
 from tenantry.engine.tasks import PARALLEL, in_parallel
@@ -62,7 +62,8 @@ class Engine:
     """One function's units over one API client.
 
     ``emit`` sends an event to the broker (for fan-outs); ``on_write`` sees every change that is made, ``on_decision`` what each
-    run decided.  ``service`` is what this process is, where that is not called like the function.
+    run decided.  ``service`` is what this process is, where that is not called like the function.  The value of ``project_label``
+    says for whom the requests are that the event of a Namespace takes.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Engine:
         deadline_s: float = DEADLINE_S,
         service: Service | None = None,
         on_decision: OnDecision | None = None,
+        project_label: str = "",
     ) -> None:
         self.function = function
         self._service = service or Service(function, function)
@@ -97,6 +99,7 @@ class Engine:
         """By unit what of an object is a state of its own (`request_of`)."""
         self._pending = 0
         self._deadline_s = deadline_s
+        self._project_label = project_label
 
     async def handle(self, event: Event) -> Verdict:
         """`answer` what the event asks for.
@@ -113,7 +116,7 @@ class Engine:
         if self._pending >= limits.RUNS_PENDING:
             return Verdict(429, "too many events at once", retry_after=1.0)
         self._pending += 1
-        party.set(party_of(request))
+        party.set(party_of(request, self._project_label))
         try:
             async with asyncio.timeout(self._deadline_s):
                 match request:
@@ -154,7 +157,12 @@ class Engine:
         reader.tells_nothing_new = lambda owner: self._last.knows(_name(unit, owner), request.key, told)
         reader.told = told
         woken = self._decisions.woken(request.key)
-        ask = Ask(frozenset({request.key}), told={request.key: told} if told is not None else {}, events=woken)
+        ask = Ask(
+            frozenset({request.key}),
+            told={request.key: told} if told is not None else {},
+            events=woken,
+            parties=frozenset({party.get()}),
+        )
         try:
             stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
@@ -227,9 +235,7 @@ class Engine:
 
     def _party_of(self, ask: Ask) -> str:
         """For whom a run is made: of several events for the one of their parties that had the least."""
-        if not ask.causes:
-            return party.get()
-        return self._api.turns.least(whose(key) for key in list(ask.causes)[:CAUSES_LOOKED_AT])
+        return self._api.turns.least(ask.parties) if ask.parties else party.get()
 
     async def _reconcile(self, unit: Unit, owner: Owner, ask: Ask, known: JustRead) -> Verdict:
         begun, note = time.perf_counter(), self._decisions.note()

@@ -31,6 +31,9 @@ LONGEST_PAUSE_S = 2.0
 HURRIED = 4
 """So many pauses, one after the other, end early for news."""
 
+PARTIES_KEPT = 8
+"""Of those for whom a run is made, so many are told apart."""
+
 JustRead = Mapping[Key, Object | None]
 
 
@@ -48,6 +51,8 @@ class Ask:
     """The events that ask, for who listens to decisions; else none."""
     more_events: int = 0
     """How many more there were."""
+    parties: frozenset[str] = frozenset()
+    """For whom, of those who ask (`tenantry.api.turns`): some of them, where they are many."""
 
     def __or__(self, other: Ask) -> Ask:
         """What serves both: who asks for everything is not served by a look at a part."""
@@ -60,7 +65,8 @@ class Ask:
             both_events = tuple(dict.fromkeys(self.events + other.events))
             events = both_events[: limits.DECISION_CAUSES]
             more += len(both_events) - len(events)
-        return Ask(causes, self.verify or other.verify, told, events, more)
+        parties = self.parties | other.parties if len(self.parties) < PARTIES_KEPT else self.parties
+        return Ask(causes, self.verify or other.verify, told, events, more, parties)
 
 
 Work = Callable[[Ask, JustRead], Awaitable[Verdict]]

@@ -17,7 +17,7 @@ from typing import Any
 from tenantry.engine.last_runs import States, state_in
 from tenantry.model.decision import Cause
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
-from tenantry.model.kinds import Key, Object, can_be_name
+from tenantry.model.kinds import NAMESPACE, Key, Object, can_be_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,16 @@ def whose(key: Key) -> str:
     return key.namespace or key.name
 
 
-def party_of(request: Request) -> str:
-    """For whom the requests to the API server are that it takes (`tenantry.api.turns`)."""
+def party_of(request: Request, project_label: str = "") -> str:
+    """For whom the requests to the API server are that it takes (`tenantry.api.turns`).
+
+    Who makes many projects with several namespaces each is many parties, and each project one: a namespace that joins another
+    project does not wait behind them.
+    """
     match request:
         case Look():
-            return whose(request.key)
+            project = request.hint.get(project_label, "") if request.key.kind == NAMESPACE.kind else ""
+            return project or whose(request.key)
         case RunOwner():
             return request.owner
     return "*"

@@ -49,7 +49,8 @@ class Broker:
     """One Broker and its Triggers.
 
     ``concurrency`` bounds the deliveries of one Trigger that are under way at once.  It is wide, since most of them wait in the
-    function for a run that they share, and whoever waits must not hold up the events of others.
+    function for a run that they share, and whoever waits must not hold up the events of others.  Whose event goes next is told
+    apart by namespace, and by the value of ``project_label`` on Namespaces that travel whole.
 
     ``addresses`` says where subscribers and dead-letter sinks are, by ``Kind/name`` or name; a dead-letter sink may be a
     ``file:`` address.  Runs between ``async with`` and its end, which cancels what is in flight: `drain` before it.
@@ -68,6 +69,7 @@ class Broker:
         poster: Poster,
         concurrency: int = 256,
         backlog: int = 1024,
+        project_label: str = "",
         on_delivery: OnDelivery | None = None,
         say: Callable[[str], None] = _log.info,
         tell: Callable[[], Mapping[str, Any]] | None = None,
@@ -107,6 +109,7 @@ class Broker:
                     say=self._sayer(trigger.name),
                     concurrency=concurrency,
                     backlog=backlog,
+                    project_label=project_label,
                 )
             )
 

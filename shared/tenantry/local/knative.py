@@ -232,6 +232,7 @@ class Knative(Lasting):
                 on_delivery=self._delivered,
                 say=self._say,
                 tell=self._status,
+                project_label=config.project_label,
             )
         )
         self.broker_url = await self.broker.serve()

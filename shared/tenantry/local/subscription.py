@@ -20,6 +20,7 @@ from tenantry.local.delivery import BROKEN_REPLY, ERROR_BODY_LIMIT, NO_ANSWER, N
 from tenantry.local.sinks import Answer, NoAnswer, Poster
 from tenantry.local.specs import DeliverySpec, TriggerSpec
 from tenantry.model.event import Event
+from tenantry.model.kinds import NAMESPACE
 from tenantry.serving.cloudevents import BadEvent, encode_binary, encode_structured, parse_event
 
 OnDelivery = Callable[[str, Event, int, int, float], None]
@@ -28,8 +29,13 @@ OnDelivery = Callable[[str, Event, int, int, float], None]
 TTL = "knativebrokerttl"
 
 
-def _whose(event: Event) -> str:
-    """For whom an event is delivered: the namespace of its object, or the object where it is in none."""
+def _whose(event: Event, project_label: str) -> str:
+    """For whom an event is delivered: the project of a Namespace, the namespace of another object, or the object itself."""
+    if project_label and event.extensions.get("kind") == NAMESPACE.kind:
+        metadata = event.data.get("metadata") if isinstance(event.data, dict) else None
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        if isinstance(labels, dict) and isinstance(project := labels.get(project_label), str) and project:
+            return project
     return event.extensions.get("namespace") or event.extensions.get("name") or event.subject or ""
 
 
@@ -85,6 +91,7 @@ class Subscription:
         say: Callable[[str], None],
         concurrency: int,
         backlog: int,
+        project_label: str = "",
     ) -> None:
         self.trigger = trigger
         self.delivery = delivery
@@ -98,6 +105,7 @@ class Subscription:
         self._on_delivery = on_delivery
         self._say_line = say
         self._turns = Turns(concurrency)
+        self._project_label = project_label
         self._headers = {"Prefer": "reply", "Kn-Namespace": trigger.namespace}
         self._said: set[str] = set()
 
@@ -105,9 +113,10 @@ class Subscription:
         """Try until it is delivered, refused or given up; never raises for what a subscriber does."""
         spec, event = self.delivery, encoded.event
         headers, body = encoded.request(spec, self._headers)
+        whose = _whose(event, self._project_label)
         for attempt in range(1, spec.retry + 2):
             started = time.perf_counter()
-            async with self._turns.turn(_whose(event)):
+            async with self._turns.turn(whose):
                 try:
                     answer = await self._poster.post(self.url, headers, body, spec.timeout)
                 except NoAnswer as error:

@@ -153,6 +153,7 @@ class Function:
                     on_write=self.on_write,
                     service=service,
                     on_decision=self._outbox and self._outbox.take,
+                    project_label=settings.config.project_label,
                 )
         return self._engine
 
