@@ -37,6 +37,9 @@ from tenantry.serving.charts import chart_files
 PROJECT, MEMBER, SYSTEM = "project", "namespace", "system"
 """Types of owners: a project with its registration namespace, the project label of one ordinary namespace, and the registration
 namespace of single-namespace mode."""
+NEW = "new projects"
+"""The party of all projects that this process has not put right yet: however many come at once, a namespace that joins one of the
+others, which takes one write where a new one takes ten, does not wait for them."""
 
 
 class Projects(Unit):
@@ -60,6 +63,7 @@ class Projects(Unit):
                 accepts=lambda owner: not single and not owner.namespace and not project_id_problem(owner.name),
                 rests_on_reads=True,
                 pause_s=0.25,  # its own writes come back as half a dozen events
+                party=lambda owner: "" if owner.name in self._served else NEW,
                 ended=self._ended,
             ),
             MEMBER: Handler[Member](

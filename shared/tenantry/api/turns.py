@@ -1,8 +1,9 @@
 """Whose request goes next, while more are wanted than may be under way: that of the party that had the least lately.
 
 A party is whom a request is made for, mostly a namespace.  A tenant who changes five thousand objects is one party among many,
-and what a person does elsewhere does not wait behind him (a-19).  Parties that had about as much lately go in the order in which
-they asked.  Every fourth place goes to who has waited longest, so that everybody goes on.
+and what a person does elsewhere does not wait behind him (a-19).  What a party holds and waits for counts as if it had had it:
+where places are held for seconds, nobody has had anything yet when the line has become long.  Parties that had about as much
+lately go in the order in which they asked.  Every fourth place goes to who has waited longest, so that everybody goes on.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import itertools
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -28,6 +29,9 @@ HALF_LIFE_S = 2.0
 """Seconds after which half of what a party had is forgotten."""
 OLDEST_EACH = 4
 """Each so many places goes to who has waited longest."""
+
+_WEIGHT = 0.1
+"""Of the last place in the mean of how long places are held."""
 
 party: ContextVar[str] = ContextVar("party", default=SHARED)
 """For whom the requests of this task are made."""
@@ -64,20 +68,29 @@ class Turns:
         self._by_age: deque[_Waiting] = deque()
         self._given = 0
         self._uses: dict[str, _Use] = {}
+        self._wanted: Counter[str] = Counter()
+        self._mean_s = 0.0
 
     @asynccontextmanager
     async def turn(self, who: str) -> AsyncIterator[None]:
         """Hold a place for a party; waits until there is one."""
-        if self._free:
-            self._free -= 1
-        else:
-            await self._wait(self._level(who))
-        begun = time.monotonic()
+        level = self._level(who)
+        self._wanted[who] += 1
         try:
-            yield
+            if self._free:
+                self._free -= 1
+            else:
+                await self._wait(level)
+            begun = time.monotonic()
+            try:
+                yield
+            finally:
+                self._had(who, begun, time.monotonic())
+                self._leave()
         finally:
-            self._had(who, begun, time.monotonic())
-            self._leave()
+            self._wanted[who] -= 1
+            if not self._wanted[who]:
+                del self._wanted[who]
 
     @property
     def is_full(self) -> bool:
@@ -89,10 +102,15 @@ class Turns:
         return min(parties, key=self._level, default=SHARED)
 
     def _level(self, who: str) -> int:
-        use = self._uses.get(who)
-        return max(0, math.frexp(use.by(time.monotonic()) / LITTLE_S)[1]) if use is not None else 0
+        if who == SHARED:
+            return 0
+        use, seconds = self._uses.get(who), self._wanted[who] * self._mean_s
+        if use is not None:
+            seconds += use.by(time.monotonic())
+        return max(0, math.frexp(seconds / LITTLE_S)[1])
 
     def _had(self, who: str, begun: float, ended: float) -> None:
+        self._mean_s += _WEIGHT * (ended - begun - self._mean_s)
         if who == SHARED:
             return
         use = self._uses.get(who)

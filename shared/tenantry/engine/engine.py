@@ -223,6 +223,8 @@ class Engine:
             return not busy and any(not self._last.is_echo(name, key, of.told.get(key)) for key in of.causes)
 
         name, pause_s = _name(unit, owner), unit.handlers[owner.type].pause_s
+        if whom := unit.handlers[owner.type].party(owner):
+            ask = replace(ask, parties=frozenset({whom}))
         return await self._flight.run(name, ask, known, work, pause_s=pause_s, place=self._place, is_news=is_news)
 
     @asynccontextmanager

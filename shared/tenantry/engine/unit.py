@@ -94,6 +94,9 @@ class Handler(Generic[Observed]):
     """Whether this is a well-formed owner of the type; requests by event may name any."""
     pause_s: float = 0.0
     """Seconds, at least, between two runs for an owner: events that arrive meanwhile share the next one.  0: no pause."""
+    party: Callable[[Owner], str] = lambda _: ""
+    """For whom a run is (`tenantry.api.turns`), where that is not for whom the events are; empty: it is.  Long runs of many
+    owners, as one party, let the short ones of others go first."""
     gathers: bool = False
     """Whether the pause gathers changes of many into one write of a common object: then news do not end it."""
     doubtful: Callable[[Observed, Plan], frozenset[Hashable]] = taken_away
