@@ -50,7 +50,8 @@ class Broker:
 
     ``concurrency`` bounds the deliveries of one Trigger that are under way at once.  It is wide, since most of them wait in the
     function for a run that they share, and whoever waits must not hold up the events of others.  Whose event goes next is told
-    apart by namespace, and by the value of ``project_label`` on Namespaces that travel whole.
+    apart by namespace, and by the value of ``project_label`` on Namespaces that travel whole: among at most ``backlog`` events of
+    a Trigger, since a source that has to wait holds up everybody's.
 
     ``addresses`` says where subscribers and dead-letter sinks are, by ``Kind/name`` or name; a dead-letter sink may be a
     ``file:`` address.  Runs between ``async with`` and its end, which cancels what is in flight: `drain` before it.
@@ -68,7 +69,7 @@ class Broker:
         addresses: Mapping[str, str],
         poster: Poster,
         concurrency: int = 256,
-        backlog: int = 1024,
+        backlog: int = 4096,
         project_label: str = "",
         on_delivery: OnDelivery | None = None,
         say: Callable[[str], None] = _log.info,
