@@ -119,6 +119,22 @@ async def test_who_waits_longest_gets_each_fourth_place(clock: Clock) -> None:
     assert order.index("busy") == OLDEST_EACH - 1
 
 
+async def test_what_a_party_waits_for_counts_before_it_has_had_it(clock: Clock) -> None:
+    """Where places are held for seconds; who asks for two is not behind who asks for one."""
+    line = Line(1, clock)
+    await line.had("somebody", 5.0)
+    many = [("many", f"many {number}") for number in range(4)]
+    order = await line.queue(*many, ("two", "two 1"), ("two", "two 2"), ("one", "one"))
+    assert order == ["many 0", "many 1", "two 1", "many 2", "two 2", "one", "many 3"]
+
+
+async def test_what_a_party_no_longer_waits_for_does_not_count(clock: Clock) -> None:
+    line = Line(1, clock)
+    await line.had("somebody", 5.0)
+    await line.queue(*[("many", "") for _ in range(4)])
+    assert await line.queue(("many", "many"), ("one", "one")) == ["many", "one"]
+
+
 @pytest.mark.parametrize("given", [False, True])
 async def test_who_goes_away_keeps_no_place(clock: Clock, given: bool) -> None:
     """While it waits, and in the moment in which it is given its place."""

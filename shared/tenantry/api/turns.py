@@ -24,13 +24,14 @@ from tenantry.model import limits
 SHARED = ""
 """The party of what is read for several at once, which all of them wait for: it always goes first."""
 LITTLE_S = 0.1
-"""Seconds of places up to which a party counts as one that had nothing, or as long as places are held where that is longer; above
-that, up to twice as much counts as the same."""
+"""Seconds of places up to which a party counts as one that had nothing; above that, up to twice as much counts as the same."""
 HALF_LIFE_S = 2.0
 """Seconds after which half of what a party had is forgotten."""
 OLDEST_EACH = 4
 """Each so many places goes to who has waited longest."""
 
+FREE = 1
+"""So many places that a party holds or waits for do not count yet: an event may need two runs."""
 _WEIGHT = 0.1
 """Of the last place in the mean of how long places are held."""
 
@@ -105,10 +106,10 @@ class Turns:
     def _level(self, who: str) -> int:
         if who == SHARED:
             return 0
-        use, seconds = self._uses.get(who), self._wanted[who] * self._mean_s
+        use, seconds = self._uses.get(who), max(0, self._wanted[who] - FREE) * self._mean_s
         if use is not None:
             seconds += use.by(time.monotonic())
-        return max(0, math.frexp(seconds / max(LITTLE_S, self._mean_s))[1])
+        return max(0, math.frexp(seconds / LITTLE_S)[1])
 
     def _had(self, who: str, begun: float, ended: float) -> None:
         self._mean_s += _WEIGHT * (ended - begun - self._mean_s)
