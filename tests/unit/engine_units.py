@@ -54,6 +54,7 @@ class Still:
     readable: ClassVar[frozenset[Kind]] = frozenset()
     ours: ClassVar[frozenset[Kind]] = frozenset()
     pause: float = 0.0
+    party: str = ""
     log: list[str] = field(default_factory=list)
     endings: list[tuple[str, bool]] = field(default_factory=list)
     resting: list[str] = field(default_factory=list)
@@ -64,7 +65,14 @@ class Still:
 
     @property
     def handlers(self) -> Mapping[str, Handler[Any]]:
-        made = Handler(observe=self.observe, plan=self.plan, pause_s=self.pause, ended=self.ended, at_rest=self.at_rest)
+        made = Handler(
+            observe=self.observe,
+            plan=self.plan,
+            pause_s=self.pause,
+            party=lambda _: self.party,
+            ended=self.ended,
+            at_rest=self.at_rest,
+        )
         return dict.fromkeys("op", made)
 
     def accepts(self, owner: Owner) -> bool:

@@ -29,7 +29,7 @@ OnDelivery = Callable[[str, Event, int, int, float], None]
 TTL = "knativebrokerttl"
 
 
-def _whose(event: Event, project_label: str) -> str:
+def whose(event: Event, project_label: str) -> str:
     """For whom an event is delivered: the project of a Namespace, the namespace of another object, or the object itself."""
     if project_label and event.extensions.get("kind") == NAMESPACE.kind:
         metadata = event.data.get("metadata") if isinstance(event.data, dict) else None
@@ -113,10 +113,10 @@ class Subscription:
         """Try until it is delivered, refused or given up; never raises for what a subscriber does."""
         spec, event = self.delivery, encoded.event
         headers, body = encoded.request(spec, self._headers)
-        whose = _whose(event, self._project_label)
+        who = whose(event, self._project_label)
         for attempt in range(1, spec.retry + 2):
             started = time.perf_counter()
-            async with self._turns.turn(whose):
+            async with self._turns.turn(who):
                 try:
                     answer = await self._poster.post(self.url, headers, body, spec.timeout)
                 except NoAnswer as error:
