@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from served import Served
 
 from scope_binding.shown.plan import MANAGER, plan_shown
-from scope_binding.shown.seen import MOST_BYTES, Granted, ShownSeen, asks, kept_home
+from scope_binding.shown.seen import ASKS_NOT, MOST_BYTES, Granted, ShownSeen, asks, kept_home, state_of_home
 from scope_binding.shown.unit import SHOWN_IN, ShownSources
+from tenantry.api import Listing
+from tenantry.engine.reader import FEW
 from tenantry.engine.unit import Owner
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SHOW_SOURCES, SHOWN_MARK, SOURCES_SHOWN
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object, key_of
+from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object, key_of
 from tenantry.model.plan import NOTHING, Apply, Delete
 from tenantry.testing.objects import obj
 
@@ -35,6 +38,15 @@ def listed(**parts: Any) -> Object:
     owned = [{"manager": MANAGER, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:read": {}}}}]
     metadata = {"uid": "u", "resourceVersion": "1", "managedFields": owned}
     return obj(CONFIG_MAP, SOURCES_SHOWN, "dev-team2", metadata=metadata, **parts)
+
+
+class Cut(Served):
+    """Lists no more than it is asked for."""
+
+    async def list(self, kind: Kind, *parts: Any, limit: int = 0, **more: Any) -> Listing:
+        found = await super().list(kind, *parts, **more)
+        is_cut = bool(limit) and len(found.items) > limit
+        return replace(found, items=found.items[:limit], complete=False) if is_cut else found
 
 
 def test_what_is_granted_is_listed_in_order() -> None:
@@ -106,3 +118,27 @@ def test_of_a_namespace_its_labels_are_kept() -> None:
     """And whether it asks."""
     kept = kept_home(obj(NAMESPACE, "n", labels=TWO, annotations={**SHOWN, "other": "x"}, spec={"finalizers": []}))
     assert kept == obj(NAMESPACE, "n", labels=TWO, annotations=SHOWN)
+
+
+def test_only_what_a_namespace_that_asks_has_is_a_state_of_it() -> None:
+    """A label that comes to one that asks changes what it is granted; to another one nothing."""
+    assert state_of_home(home({})) == state_of_home(home({}, resourceVersion="2")) == ASKS_NOT
+    assert state_of_home(home({}, labels={})) == ASKS_NOT
+    assert state_of_home(home(deletionTimestamp="now")) == ASKS_NOT
+    assert state_of_home(home()) not in (ASKS_NOT, state_of_home(obj(NAMESPACE, "dev-team2", annotations=SHOWN)))
+
+
+@pytest.mark.parametrize("lists", [0, 1, FEW + 1])
+async def test_a_namespace_that_does_not_ask_is_looked_at_where_it_has_a_list(lists: int) -> None:
+    """Known from one list of names, or by its own name where too many namespaces have one; and where an event tells nothing."""
+    others = [obj(CONFIG_MAP, SOURCES_SHOWN, f"n{number}", metadata={"resourceVersion": "1"}) for number in range(lists)]
+
+    async def looked_at(*objects: Object, told: object = hash(ASKS_NOT)) -> bool:
+        reader = Cut(*others, *objects).reader()
+        reader.told = told
+        return bool(await ShownSources().owners(key_of(home({})), {}, reader))
+
+    assert not await looked_at()
+    assert await looked_at(listed())
+    assert await looked_at(told=None)
+    assert await looked_at(told=hash(state_of_home(home())))
