@@ -6,7 +6,25 @@ import shutil
 
 import manifests
 import pytest
+from knative_pods import (
+    ACTIVATOR,
+    API_SERVER,
+    BROKER_FILTER,
+    BROKER_INGRESS,
+    CHARTS,
+    DNS,
+    FUNCTION,
+    IMPOSTOR,
+    KAFKA_DISPATCHER,
+    METADATA,
+    PING,
+    SENDER,
+    STRANGER,
+    SYSTEM,
+    Pod,
+)
 from manifests import Body, Document, pod_templates
+from networks import connects
 
 SERVICES = manifests.services()
 KEY, COMPONENT = "tenantry-decisions", {"app.kubernetes.io/component": "ledger"}
@@ -70,6 +88,23 @@ def test_the_ledger_may_nothing_and_reaches_nobody(with_ledger: list[Document]) 
     assert policy.spec["policyTypes"] == ["Ingress"]
     senders = [peer["namespaceSelector"]["matchLabels"] for rule in policy.spec["ingress"] for peer in rule["from"]]
     assert {tuple(each.items()) for each in senders} == {(("kubernetes.io/metadata.name", "knative-eventing"),)}
+
+
+def test_only_brokers_reach_it_and_it_reaches_nobody(with_ledger: list[Document]) -> None:
+    """By our NetworkPolicies, over the labels of Knative's pods: no function, source, tenant's pod or API server comes to it."""
+    policies = [each.body for each in with_ledger if each.kind == "NetworkPolicy"]
+    ledger = Pod(SYSTEM, of(with_ledger, "Deployment", "ledger")["spec"]["template"]["metadata"]["labels"])
+    templates = [each.get("metadata", {}) for name, each in pod_templates(with_ledger) if "ledger" not in name]
+    functions = [Pod(SYSTEM, each.get("labels", {})) for each in templates]
+
+    for broker in (BROKER_FILTER, KAFKA_DISPATCHER):
+        assert connects(policies, broker, ledger, FUNCTION)
+        assert not connects(policies, broker, ledger, FUNCTION + 1)
+    for other in (STRANGER, IMPOSTOR, SENDER, ACTIVATOR, API_SERVER, PING, *functions):
+        assert not connects(policies, other, ledger, FUNCTION), other
+    for other in (API_SERVER, DNS, CHARTS, METADATA, BROKER_INGRESS, *functions):
+        assert not connects(policies, ledger, other, 443), other
+    assert not connects(policies, ledger, DNS, 53, "UDP")
 
 
 def test_there_is_room_for_its_one_volume(with_ledger: list[Document]) -> None:

@@ -308,10 +308,19 @@ def _fields(write: object) -> object:
     return write.model_dump(by_alias=True, exclude_defaults=True, exclude=named)  # type: ignore[attr-defined]
 
 
+def _is_read_only(path: Path) -> bool:
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def _problem(path: Path, error: Exception) -> LedgerError:
     text = str(error).lower()
     if any(word in text for word in _FULL) or getattr(error, "errno", 0) == 28:
         way = "the disk is full: free room there, or lower decisions.ledger.maxMegabytes; what comes meanwhile is asked for again"
+    elif _is_read_only(path):
+        way = f"{path.parent} is on a read-only volume: mount it for writing, or name another file"
     elif isinstance(error, PermissionError) or "unable to open" in text or "readonly" in text:
         way = "this account may not write there: correct the rights of the folder, or name another file"
     elif "locked" in text:

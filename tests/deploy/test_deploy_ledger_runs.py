@@ -1,0 +1,439 @@
+"""The ledger of a cluster at work: its pod as the API server admits it, told by real functions, and asked as people ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import manifests
+import pytest
+import pytest_asyncio
+import yaml
+from click.testing import CliRunner
+from commanding import account_kubeconfig
+from knative_pods import SYSTEM
+from ledgers import audited, now, tenantry, writes_in
+from manifests import Body, Document
+from people import FUNCTION, People, registration, token
+from pod_process import Mount, PodProcess, can_have_mounts
+from rights import cluster_role, user
+from test_deploy_wheel import wheel_of
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE, LOCAL_S, PROJECTS_S
+
+from tenantry.api import Api
+from tenantry.api.review import reviewed
+from tenantry.cli import main
+from tenantry.local.control_plane import ControlPlane
+from tenantry.local.delivery import is_retried
+from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.knative import Knative
+from tenantry.local.ledger_box import trigger_file
+from tenantry.model.config import Config
+from tenantry.model.event import DECISION_TYPE, Event
+from tenantry.model.kinds import CONFIG_MAP, POD, ROLE_BINDING, SECRET, Object, labels_of
+from tenantry.serving.cloudevents import encode_binary
+from tenantry.serving.signing import SIGNATURE, signature
+from tenantry.testing import eventually
+from tenantry.testing.audit import AuditLog
+from tenantry.testing.forks import Forks
+from tenantry.testing.objects import obj
+
+pytestmark = pytest.mark.skipif(not can_have_mounts(), reason="this machine lets no process have mounts of its own (unshare)")
+
+KEY, SECRET_NAME = b"5" * 64, "tenantry-decisions"
+CONFIG: dict[str, Any] = {
+    "helmProjectOperator": {"charts": [{"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"}]},
+    "decisions": {"enabled": True, "ledger": {"maxMegabytes": 1}},
+}
+BEGAN_MS = 1_700_000_000_000
+LEDGER = {"app.kubernetes.io/component": "ledger"}
+
+
+class InPod:
+    """What `tenantry.local.knative` uses of its own ledger, for one that runs as a pod and is found by its Service."""
+
+    path = None
+
+    def __init__(self, url: str, key: Path) -> None:
+        self.url, self.key = url, key
+
+    async def open(self, *_: object) -> None:
+        """It is open."""
+
+    async def close(self) -> None:
+        """Others do."""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the wheel has."""
+    folder = tmp_path_factory.mktemp("image")
+    with zipfile.ZipFile(wheel_of(manifests.ROOT, tmp_path_factory.mktemp("wheel"))) as archive:
+        archive.extractall(folder)
+    folder.chmod(0o755)  # others than we run it
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory, kustomize: list[str]) -> list[Document]:
+    """The installation that docs/history.md describes, on plain Deployments, with a configuration of its own."""
+    root = tmp_path_factory.mktemp("installation")
+    for folder in manifests.FOLDERS:
+        shutil.copytree(manifests.ROOT / folder, root / folder)
+    own = root / "own"
+    own.mkdir()
+    (own / "tenantry.yaml").write_text(yaml.safe_dump(CONFIG))
+    patch = '[{"op": "replace", "path": "/spec/delivery/deadLetterSink/ref/apiVersion", "value": "v1"}]'
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["../knative/overlays/deployment"],
+        "components": ["../knative/ledger"],
+        "configMapGenerator": [
+            {"name": "tenantry-config", "namespace": SYSTEM, "behavior": "replace", "files": ["tenantry.yaml"]}
+        ],
+        "patches": [{"target": {"kind": "Trigger", "name": "ledger"}, "patch": patch}],
+    }
+    (own / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(manifests, "ROOT", root)
+        return manifests.render(own, kustomize)
+
+
+def of_ledger(rendered: list[Document]) -> list[Document]:
+    """What the component adds, and what its pod refers to; a Trigger is Knative's."""
+    by_name = [each for each in rendered if each.name in ("ledger", "tenantry-ledger-in") and each.kind != "Trigger"]
+    shared = {"ResourceQuota", "PriorityClass", "LimitRange"}
+    return [each for each in rendered if each.kind in shared or each.name.startswith("tenantry-config")] + by_name
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def pod(control_plane: ControlPlane, admin: Api, rendered: list[Document]) -> Object:
+    """The pod of the Deployment, as the controllers make it and the API server admits it."""
+    async with await Api.connect(field_manager=INSTALL_MANAGER, kubeconfig=control_plane.kubeconfig) as api:
+        await install(api, [FUNCTION], Config(), lambda _: None)
+    body = obj(SECRET, SECRET_NAME, SYSTEM, stringData={"key": KEY.decode()})
+    await admin.apply(SECRET, body)
+    for each in of_ledger(rendered):
+        await admin.apply(manifests.kind_of(each.body), each.body)
+
+    async def admitted() -> Object | None:
+        pods = (await admin.list(POD, SYSTEM)).items
+        return next((each for each in pods if labels_of(each).items() >= LEDGER.items()), None)
+
+    found = await eventually(admitted, within=CONTROLLER_S, what="a pod of the Deployment")
+    assert found is not None
+    return found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def contents(admin: Api, pod: Object, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mount]:
+    """Its volumes: the ConfigMap and the Secret as the API server has them, scratch space, and the claim's folder."""
+    found: dict[str, Mount] = {}
+    for volume in pod["spec"]["volumes"]:
+        folder = tmp_path_factory.mktemp(volume["name"])
+        match volume:
+            case {"configMap": {"name": name}}:
+                data = ((await admin.get(CONFIG_MAP, name, SYSTEM)) or {})["data"]
+                for file, text in data.items():
+                    (folder / file).write_text(text)
+            case {"secret": {"secretName": name}}:
+                assert name == SECRET_NAME
+                (folder / "key").write_bytes(KEY)
+            case {"persistentVolumeClaim": {"claimName": "ledger"}}:
+                as_claim(folder, pod)
+            case {"emptyDir": {"sizeLimit": size}}:
+                found[volume["name"]] = Mount(size=size.removesuffix("i"))
+                continue
+            case _:
+                pytest.fail(f"a volume that this test does not know: {volume}")
+        folder.chmod(folder.stat().st_mode | 0o055)
+        found[volume["name"]] = Mount(folder)
+    return found
+
+
+def as_claim(folder: Path, pod: Body) -> Path:
+    """A folder as a kubelet gives a volume to a pod with an fsGroup."""
+    if os.geteuid() == 0:
+        os.chown(folder, 0, pod["spec"]["securityContext"]["fsGroup"])
+    folder.chmod(0o2775)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(image: Path, pod: Object, contents: dict[str, Mount], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """``made(claim)`` is the pod with another volume, not started; all end with the module."""
+    all_of_them: list[PodProcess] = []
+
+    def make(claim: Mount | None = None) -> PodProcess:
+        volumes = {**contents, **({"ledger": claim} if claim is not None else {})}
+        all_of_them.append(PodProcess(pod, image, tmp_path_factory.mktemp("pod"), volumes))
+        return all_of_them[-1]
+
+    yield make
+    for each in all_of_them:
+        if each.code is None:
+            each.end(signal.SIGKILL)
+
+
+Made = Callable[..., PodProcess]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def ledger(made: Made, pod: Object) -> PodProcess:
+    """The running ledger."""
+    started = made()
+    started.start()
+    await started.ready()
+    return started
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def told(
+    ledger: PodProcess,
+    rendered: list[Document],
+    contents: dict[str, Mount],
+    control_plane: ControlPlane,
+    forks: Forks,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Knative]:
+    """A real function whose decisions come through the broker, by the component's Trigger, to its Service."""
+    (trigger,) = [each for each in rendered if (each.kind, each.name) == ("Trigger", "ledger")]
+    (shipped,) = yaml.safe_load_all(trigger_file().read_text())
+    shipped["spec"]["delivery"]["deadLetterSink"]["ref"]["apiVersion"] = "v1"
+    assert trigger.body == shipped, "the local broker takes the Trigger from the file"
+    (service,) = [each for each in rendered if (each.kind, each.name, each.api_version) == ("Service", "ledger", "v1")]
+    reference = trigger.spec["subscriber"]["ref"]
+    assert (reference["kind"], reference["name"], reference["namespace"]) == (service.kind, service.name, service.namespace)
+    assert labels_of(ledger.pod).items() >= service.spec["selector"].items()
+    (port,) = service.spec["ports"]
+    key = contents["decisions"].folder
+    assert key is not None
+    running = Knative(
+        control_plane.kubeconfig, tmp_path_factory.mktemp("knative"), config=CONFIG, functions=[FUNCTION], spawn=forks.spawn
+    )
+    running.ledger = InPod(f"{ledger.address(port['targetPort'])}/", key / "key")  # type: ignore[assignment]
+    async with running:
+        await running.drain()
+        yield running
+
+
+def asked(ledger: PodProcess, *arguments: str) -> Any:
+    """What `kubectl exec deploy/ledger -- tenantry history` says, as JSON."""
+    result = ledger.exec("tenantry", "history", *arguments, "--limit", "100000", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+async def until_told(ledger: PodProcess, what: str, count: int = 1) -> list[Object]:
+    """Wait until the ledger has so many decisions about something."""
+
+    async def found() -> list[Object]:
+        return list((await asyncio.to_thread(asked, ledger, what))["decisions"])
+
+    return await eventually(found, lambda each: len(each) >= count, within=LOCAL_S, what=f"decisions about {what}")
+
+
+# -- the pod ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_account_may_nothing_and_the_pod_has_no_token(
+    pod: Object, admin: Api, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The API server gave the pod no token; with one of its account nothing may be read or written in our namespace."""
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["automountServiceAccountToken"]) == ("ledger", False)
+    assert not [each for each in pod["spec"]["volumes"] if "projected" in each]
+    kubeconfig = await account_kubeconfig(admin, control_plane, SYSTEM, "ledger", tmp_path / "ledger")
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": SYSTEM}}
+    async with await Api.connect(field_manager="ledger", kubeconfig=kubeconfig) as own:
+        answer = await own.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", None, body)
+    groups = {group for each in answer["status"]["resourceRules"] for group in each["apiGroups"]}
+    assert groups <= {"authorization.k8s.io", "authentication.k8s.io"}
+
+
+def test_it_runs_as_its_manifest_says(ledger: PodProcess) -> None:
+    """The image's user in the pod's group, without a capability, on a root that it cannot write; the file is its own."""
+    seen = ledger.exec(
+        "sh", "-c", "id -u; id -G; grep CapEff /proc/self/status; touch /x; stat -c %a /var/lib/tenantry/ledger.db"
+    )
+    if os.geteuid() == 0:
+        assert seen.stdout.split() == ["65532", "0", "65532", "CapEff:", "0000000000000000", "600"]
+    assert "Read-only file system" in seen.stderr
+
+
+# -- decisions -------------------------------------------------------------------------------------------------------
+
+
+async def test_decisions_reach_it_by_its_trigger_and_outlive_its_death(
+    told: Knative, ledger: PodProcess, admin: Api, audit_log: AuditLog, contents: dict[str, Mount]
+) -> None:
+    """What the API server stored is in it, also what was decided while it was dead; the file is the same, and none is missing."""
+    people, first, second = People(admin), f"p-{token()}", f"p-{token()}"
+    folder = contents["ledger"].folder
+    assert folder is not None
+    began = now()
+    await people.namespace(f"team-{first}", first)
+    await until_told(ledger, f"project/{first}")
+    file = (folder / "ledger.db").stat().st_ino
+
+    assert ledger.end(signal.SIGKILL) == -signal.SIGKILL
+    await people.namespace(f"team-{second}", second)
+    await people.until(CONFIG_MAP, "dummy.cattle.io.v1alpha1", registration(second), bool, within=PROJECTS_S)
+    ledger.start()
+    await ledger.ready()
+    await until_told(ledger, f"project/{second}")
+    await asyncio.wait_for(told.drain(), LOCAL_S)
+
+    found = asked(ledger)
+    assert audited(audit_log, [FUNCTION], began) == writes_in(each for each in found["decisions"] if each["time"] >= began[:19])
+    assert (found["missing"], (folder / "ledger.db").stat().st_ino) == ([], file)
+    assert not list(folder.glob("*.damaged-*"))
+
+
+async def test_it_is_asked_in_its_pod_and_replays_are_sent_from_outside(
+    told: Knative, ledger: PodProcess, admin: Api, control_plane: ControlPlane
+) -> None:
+    """As docs/history.md says: `kubectl exec` gives the history, and its JSON is what `tenantry replay --decisions -` takes."""
+    project = f"p-{token()}"
+    await People(admin).namespace(f"team-{project}", project)
+    await until_told(ledger, f"project/{project}")
+    text = ledger.exec("tenantry", "history", f"project/{project}", "--since", "2h")
+    assert (text.returncode, f"create Namespace {registration(project)}" in text.stdout) == (0, True), text.stderr
+    at = ledger.exec("tenantry", "history", "--at", now(), f"project/{project}")
+    assert f"Namespace {registration(project)} version" in at.stdout
+
+    as_json = ledger.exec("tenantry", "history", f"project/{project}", "--since", "2h", "-o", "json").stdout
+    environment = {"KUBECONFIG": str(control_plane.kubeconfig)}
+    sent = await asyncio.to_thread(CliRunner().invoke, main, ["replay", "--decisions", "-"], input=as_json, env=environment)
+    assert f"{FUNCTION}: projects:project/{project}: sent\n" in sent.stdout, sent.stderr
+    outside = await tenantry("history", KUBECONFIG=str(control_plane.kubeconfig), TENANTRY_LEDGER="")
+    assert outside.exit_code != 0
+    assert "kubectl exec -n tenantry-system deploy/ledger -- tenantry history" in outside.stderr
+
+
+async def test_who_may_ask_is_who_may_exec_there(pod: Object, admin: Api) -> None:
+    """Administrators of our namespace, as the documentation says; not those who may only view it, and no account of ours."""
+    for name, level in (("boss", "admin"), ("looker", "view")):
+        body = obj(ROLE_BINDING, name, SYSTEM, roleRef=cluster_role(level), subjects=[user(name)])
+        await admin.apply(ROLE_BINDING, body)
+
+    async def may(who: str) -> bool:
+        asked_for = {"verb": "create", "resource": "pods", "subresource": "exec", "namespace": SYSTEM}
+        return await reviewed(admin, {"user": who, "resourceAttributes": asked_for})
+
+    await eventually(lambda: may("boss"), within=CONTROLLER_S)
+    accounts = {f"system:serviceaccount:{SYSTEM}:{name}" for name in (*manifests.services(), "ledger", "dead-letters")}
+    assert not [who for who in ("looker", *accounts) if await may(who)]
+
+
+# -- what can go wrong -----------------------------------------------------------------------------------------------
+
+
+async def post(ledger: PodProcess, number: int, *, writes: int = 1, signed: bool = True) -> int:
+    """Post a decision as a function would; returns the status."""
+    many = [
+        {"verb": "create", "apiVersion": "v1", "kind": "ConfigMap", "namespace": f"n-{number}", "name": f"c-{each}-{token()}"}
+        for each in range(writes)
+    ]
+    data = {
+        "type": DECISION_TYPE, "instance": "f-1", "sequence": number, "function": "f", "service": "f", "time": now(),
+        "unit": "projects", "owner": "project/p-many", "causes": [], "inputs": [], "writes": many,
+        "verdict": {"status": 204, "reason": "done", "complete": True}, "beganMs": BEGAN_MS + 10 * number, "durationMs": 1,
+    }  # fmt: skip
+    more = {SIGNATURE: signature(KEY, data)} if signed else {}
+    event = Event(f"f-1-{number}", "/tenantry/f", DECISION_TYPE, datacontenttype="application/json", extensions=more, data=data)
+    headers, body = encode_binary(event)
+    async with (
+        aiohttp.ClientSession(trust_env=False) as session,
+        session.post(f"{ledger.address('http')}/", data=body, headers=headers) as answer,
+    ):
+        await answer.read()
+        return answer.status
+
+
+async def test_a_full_volume_asks_senders_to_come_again(made: Made) -> None:
+    """503, which brokers repeat, and what to do in the log; what was answered 204 is kept, and all goes on when there is room."""
+    full = made(Mount(size="600k"))
+    full.start()
+    await full.ready()
+    statuses = [await post(full, number, writes=100) for number in range(1, 41)]
+    assert set(statuses) == {204, 503}
+    assert is_retried(503)
+    assert "the disk is full: free room there, or lower decisions.ledger.maxMegabytes" in full.said()
+    kept = [number for number, status in enumerate(statuses, 1) if status == 204]
+    assert [each["sequence"] for each in asked(full)["decisions"]] == kept
+
+    full.as_node("mount", "-o", "remount,size=64m", "/var/lib/tenantry")
+    assert {await post(full, number, writes=100) for number in range(1, 41)} == {204}
+    assert [each["sequence"] for each in asked(full)["decisions"]] == list(range(1, 41))
+    assert "the ledger is written again" in full.said()
+    assert full.end() == 0
+
+
+async def test_a_read_only_volume_ends_it_with_the_way_out(made: Made, pod: Object, tmp_path: Path) -> None:
+    """Exit code 2 and what is wrong, on an empty volume and on one with a ledger; until then nobody is ready to be sent to."""
+    volume = as_claim(tmp_path, pod)
+    one = made(Mount(volume, read_only=True))
+    one.start()
+    assert await one.ended() == 2
+    assert "is on a read-only volume: mount it for writing, or name another file" in one.said(), one.said()
+    one.volumes["ledger"].read_only = False
+    one.start()
+    await one.ready()
+    assert await post(one, 1) == 204
+    assert one.end() == 0
+    before = one.said().count("is on a read-only volume")
+    one.volumes["ledger"].read_only = True
+    one.start()
+    assert (await one.ended(), one.said().count("is on a read-only volume") - before) == (2, 1)
+
+
+@LEFT_TO_MAKE_WHOLE
+async def test_a_damaged_file_is_put_aside_and_named(made: Made, pod: Object, tmp_path: Path) -> None:
+    """The next event is kept; the history says where the old file is, and what is missing."""
+    broken = made(Mount(as_claim(tmp_path, pod)))
+    broken.start()
+    await broken.ready()
+    assert [await post(broken, number) for number in (1, 2)] == [204, 204]
+    broken.end(signal.SIGKILL)
+    for each in tmp_path.glob("ledger.db*"):
+        each.write_bytes(b"\xff" * each.stat().st_size)
+    broken.start()
+    await broken.ready()
+    assert await post(broken, 3) == 204
+    found = asked(broken)
+    (aside,) = [each.name for each in tmp_path.glob("ledger.db.damaged-*") if not each.name.endswith(("-wal", "-shm"))]
+    assert [each["sequence"] for each in found["decisions"]] == [3]
+    texts = [each["text"] for each in found["missing"]]
+    assert any(aside in text for text in texts), texts
+    assert any("numbers 1 to 2 of process f-1 are missing" in text for text in texts), texts
+
+
+async def test_what_is_unsigned_is_refused_for_good(ledger: PodProcess) -> None:
+    """403, which no broker repeats: it goes to the dead letters."""
+    assert await post(ledger, 1, signed=False) == 403
+    assert not is_retried(403)
+
+
+@LEFT_TO_MAKE_WHOLE
+async def test_retention_is_that_of_the_configuration(made: Made, pod: Object, tmp_path: Path) -> None:
+    """`decisions.ledger.maxMegabytes` in the ConfigMap keeps the file within it: the oldest go, and are not missing."""
+    much = made(Mount(as_claim(tmp_path, pod)))
+    much.start()
+    await much.ready()
+    for first in range(1, 1501, 50):
+        assert {*await asyncio.gather(*(post(much, number, writes=10) for number in range(first, first + 50)))} == {204}
+    found = asked(much)
+    numbers = [each["sequence"] for each in found["decisions"]]
+    assert (numbers[-1], found["missing"]) == (1500, [])
+    assert 100 < len(numbers) < 1400
+    assert much.end() == 0
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 1.5 * 2**20
