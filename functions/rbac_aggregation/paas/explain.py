@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rbac_aggregation.paas.seen import is_for_accounts
 from tenantry.model.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, ROLE_BINDING, Object, annotations_of, key_in, key_of
-from tenantry.model.origin import Because, Looking, Offer, Origin, edit, kubectl
+from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, edit, kubectl
 from tenantry.model.paas.config import DEFAULT_ROLE, PaasConfig
 from tenantry.model.paas.declared import Group, Paas, paas_ns_of
 from tenantry.model.paas.groups import cluster_roles, names_of
@@ -33,14 +33,15 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
         return Origin(f"paas/{paas.name}", proof, because, (edit(PAAS, paas.name, "disable capability argocd"),))
     config = await config_in_force(look)
     place = await _place(obj["metadata"]["namespace"], paas, config, look)
-    lines: list[Because] = []
-    ends: list[str] = []
-    for key in _keys(obj["roleRef"]["name"], subject, paas, config, place):
-        lines += _of_key(key, obj["roleRef"]["name"], paas, config)
-        ends += _ends(key, obj["roleRef"]["name"], subject, paas, config)
+    keys = _keys(obj["roleRef"]["name"], subject, paas, config, place)
+    lines = [line for key in keys for line in _of_key(key, obj["roleRef"]["name"], paas, config)]
+    ends = all_of([_without(key, obj["roleRef"]["name"], paas, config) for key in keys])
+    if subject is not None and subject.kind == "User":
+        leaves = [edit(PAAS, paas.name, f"take {subject.name} out of spec.groups.{key}.users") for key in keys]
+        ends = (*all_of(leaves), *ends)
     if place is not None:
         lines.append(_where(place, paas))
-    return Origin(f"paas/{paas.name}", proof, tuple(dict.fromkeys(lines)), tuple(ends))
+    return Origin(f"paas/{paas.name}", proof, tuple(dict.fromkeys(lines)), ends)
 
 
 def _of_group(obj: Object, paas: Paas, proof: str) -> Origin:
@@ -78,14 +79,13 @@ def _of_key(key: str, role: str, paas: Paas, config: PaasConfig | None) -> Itera
             yield Because(about, f"spec.rolemappings.{known}", ", ".join(config.role_mappings[known]))
 
 
-def _ends(key: str, role: str, subject: BoundSubject | None, paas: Paas, config: PaasConfig | None) -> Iterator[str]:
+def _without(key: str, role: str, paas: Paas, config: PaasConfig | None) -> str:
+    """What takes a ClusterRole from a group."""
     group = paas.groups[key]
-    if subject is not None and subject.kind == "User":
-        yield edit(PAAS, paas.name, f"take {subject.name} out of spec.groups.{key}.users")
     giving = [each for each in group.roles if config is not None and role in config.mapped(each)]
     roles = f"{', '.join(giving)} out of spec.groups.{key}.roles" if giving else ""
     stays = bool(giving) and len(giving) < len(group.roles)  # without roles a group has the default
-    yield edit(PAAS, paas.name, f"take {roles if stays else f'{key} out of spec.groups'}")
+    return edit(PAAS, paas.name, f"take {roles if stays else f'{key} out of spec.groups'}")
 
 
 def _where(place: PaasPlace, paas: Paas) -> Because:

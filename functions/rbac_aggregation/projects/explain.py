@@ -16,7 +16,7 @@ from tenantry.model.kinds import (
     labels_of,
 )
 from tenantry.model.names import AGGREGATE_FROM, PROJECT_CHART, ROLE_OF
-from tenantry.model.origin import Because, Looking, Offer, Origin, kubectl, leaving
+from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, kubectl, leaving
 from tenantry.model.rbac import BoundSubject, Question, allows, binder, subject_in
 from tenantry.model.releases import held_by
 
@@ -30,7 +30,8 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     key, config = key_of(obj), look.config
     home, _, name = owner_text(obj).partition("/")
     made = "its field roleRef is ours" if is_made_by_us(obj) else "it has our label, and leads to the Role of its name"
-    because, ends = [], []
+    because: list[Because] = []
+    ends: list[str] = []
     if name:
         because.append(Because(key_in(PROJECT_HELM_CHART, name, home), "metadata.name", "the release that the Role is in"))
     role = await look.get(ROLE, obj["roleRef"]["name"], key.namespace)
@@ -40,9 +41,9 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     if cluster_role := level_roles(config).get(level, ""):
         line = f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
         because.append(Because(None, line, cluster_role))
-        for kind, each in await _naming(home, cluster_role, subject, look):
-            because.append(Because(key_of(each), "subjects", str(subject) if subject else "people of the project"))
-            ends.append(leaving(kind, each, subject))
+        naming = await _naming(home, cluster_role, subject, look)
+        because += [Because(key_of(each), "subjects", str(subject) if subject else "people of the project") for _, each in naming]
+        ends += all_of([leaving(kind, each, subject) for kind, each in naming])
     if name:
         ends.append(kubectl("delete", PROJECT_HELM_CHART, name, home))
     return Origin(f"release/{release_of(obj, config)}", f"{made}; annotation {PROJECT_CHART}", tuple(because), tuple(ends))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenantry.model.kinds import Object, annotations_of, key_in
-from tenantry.model.origin import Because, Looking, Origin, edit
+from tenantry.model.origin import Because, Looking, Origin, all_of, edit
 from tenantry.model.paas.declared import paas_of
 from tenantry.model.paas.looking import config_in_force
 from tenantry.model.paas.names import APPLICATION_SET, ELEMENTS, PAAS, PAAS_CONFIG
@@ -28,4 +28,4 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
                 ends.append(edit(PAAS, paas.name, f"set spec.capabilities.{capability}.enabled to false"))
     metadata = obj["metadata"]
     owner = f"appset/{metadata['namespace']}/{metadata['name']}"
-    return Origin(owner, f"annotation {ELEMENTS}: {marked}", tuple(because), tuple(ends), "keeps elements in it")
+    return Origin(owner, f"annotation {ELEMENTS}: {marked}", tuple(because), all_of(ends), "keeps elements in it")

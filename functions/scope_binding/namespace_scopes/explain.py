@@ -18,7 +18,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.origin import Because, Looking, Offer, Origin, edit, kubectl
+from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, edit, kubectl
 from tenantry.model.rbac import BoundSubject, Question, account_named, allows
 
 KINDS = frozenset({ROLE_BINDING, ROLE, CONFIG_MAP})
@@ -32,19 +32,19 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     home, place = labels_of(obj).get(FROM_LABEL, ""), metadata["namespace"]
     if not home or not ObservedHome(home).is_ours(obj):
         return None
-    because, ends = [], []
+    because, members = [], []
     for scope in await _scopes(home, look):
         if place not in scope.members:
             continue
         because.append(Because(key_of(scope.live), "spec.namespaceMembers", place))
         if subject is not None:
             because.append(_of_account(subject.name, scope))
-        ends.append(edit(NAMESPACE_SCOPE, scope.name, f"take {place} out of spec.namespaceMembers", home))
+        members.append(edit(NAMESPACE_SCOPE, scope.name, f"take {place} out of spec.namespaceMembers", home))
     if subject is not None and (copied := await _copied(metadata["name"], subject.name, home, look)):
         because.append(Because(key_in(ROLE_BINDING, copied, home), "roleRef", "what the account has at home"))
     consent = consent_name(home)
     because.append(Because(key_in(ROLE, consent, place), "rules", f"what {place} agrees to"))
-    ends.append(f"kubectl delete -n {place} role,rolebinding {consent}")
+    ends = [*all_of(members), f"kubectl delete -n {place} role,rolebinding {consent}"]
     proof = f"label {FROM_LABEL}: {home}, and fields of field manager {MANAGER}"
     return Origin(f"namespace/{home}", proof, tuple(because), tuple(ends))
 
@@ -70,7 +70,7 @@ async def _of_list(obj: Object, look: Looking) -> Origin | None:
         return None
     scopes = [scope for scope in await _scopes(home, look) if scope.config_map == name]
     because = tuple(Because(key_of(scope.live), "spec.configmapName", f"key {LIST_KEY}: its members") for scope in scopes)
-    ends = tuple(kubectl("delete", NAMESPACE_SCOPE, scope.name, home) for scope in scopes)
+    ends = all_of([kubectl("delete", NAMESPACE_SCOPE, scope.name, home) for scope in scopes])
     return Origin(f"namespace/{home}", f"label {LIST_LABEL}, and fields of field manager {MANAGER}", because, ends)
 
 

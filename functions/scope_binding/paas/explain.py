@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scope_binding.paas.seen import PERMISSIONS, AccountGrant, grants_of, in_cluster, is_local, is_shared
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, ROLE_BINDING, Object, key_in, key_of
-from tenantry.model.origin import Because, Looking, Offer, Origin, edit
+from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, edit
 from tenantry.model.paas.config import PaasConfig
 from tenantry.model.paas.declared import Paas, paas_of
 from tenantry.model.paas.looking import config_in_force, paas_behind
@@ -30,7 +30,7 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
                 continue
             because += _lines(grant, paas, config)
             ends.append(edit(PAAS, paas.name, f"set spec.capabilities.{grant.capability}.{_switch(grant, config)} to false"))
-    return Origin(f"role/{role}", proof, tuple(dict.fromkeys(because)), tuple(dict.fromkeys(ends)))
+    return Origin(f"role/{role}", proof, tuple(dict.fromkeys(because)), all_of(ends))
 
 
 def _switch(grant: AccountGrant, config: PaasConfig | None) -> str:

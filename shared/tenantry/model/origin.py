@@ -93,6 +93,20 @@ def edit(kind: Kind, name: str, what: str, namespace: str = "") -> str:
     return f"{kubectl('edit', kind, name, namespace)}  # {what}"
 
 
+def all_of(ways: Sequence[str]) -> tuple[str, ...]:
+    """One way out of several that are needed together, as commands one after the other with what to do in each behind them.
+
+    >>> all_of([edit(Kind("v1", "ConfigMap", "configmaps"), "c", "take a out", "n"), "kubectl delete -n n secrets s"])
+    ('kubectl edit -n n configmaps c && kubectl delete -n n secrets s  # take a out',)
+    >>> all_of([])
+    ()
+    """
+    parts = [way.partition("  # ") for way in dict.fromkeys(ways)]
+    commands = " && ".join(dict.fromkeys(command for command, _, _ in parts))
+    notes = "; ".join(dict.fromkeys(note for _, _, note in parts if note))
+    return (f"{commands}  # {notes}" if notes else commands,) if parts else ()
+
+
 def leaving(kind: Kind, binding: Object, subject: BoundSubject | None) -> str:
     """What takes a subject out of a binding that a person made: the last one takes the binding along."""
     key = key_of(binding)
