@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flux_crds import current, install_flux
@@ -19,6 +21,7 @@ from scoping import Scoping, role
 from times import START_S
 
 from tenantry.api import Api
+from tenantry.api.errors import ConflictError
 from tenantry.api.served import served_resources
 from tenantry.cli.explain.resources import find
 from tenantry.cli.explain.subjects import asked_about
@@ -34,6 +37,7 @@ from tenantry.model.kinds import (
     OPERATOR_GROUP,
     ROLE,
     ROLE_BINDING,
+    Kind,
     Object,
     labels_of,
 )
@@ -185,24 +189,63 @@ class Explained:
 
 def acted(command: str) -> tuple[str, str, list[str], str, str]:
     """The parts of a command that is told: verb, namespace, resources, name, and a label that goes."""
-    words = command.partition("  #")[0].split()
-    assert words[:2] in (["kubectl", "delete"], ["kubectl", "label"]), command
+    words = command.split()
+    assert words[:2] in (["kubectl", "delete"], ["kubectl", "label"], ["kubectl", "edit"]), command
     namespace = words.pop(words.index("-n") + 1) if "-n" in words else ""
     words = [each for each in words if each != "-n"]
     return words[1], namespace, words[2].split(","), words[3], words[4].removesuffix("-") if len(words) > 4 else ""
 
 
-async def act(admin: Api, command: str) -> None:
-    """Do what an explanation says, as a person would."""
+async def act(admin: Api, told: str) -> None:
+    """Do what an explanation says, as a person would: one command after the other, and in an editor what stands behind them."""
+    commands, _, notes = told.partition("  # ")
+    for command in commands.split(" && "):
+        await _act(admin, command, notes.split("; "))
+
+
+async def _act(admin: Api, command: str, notes: Sequence[str]) -> None:
     verb, namespace, resources, name, label = acted(command)
     for resource in resources:
         found = find(resource, await served_resources(admin))
         assert found is not None, command
         if verb == "delete":
             await admin.delete(found.kind, name, namespace)
+        elif verb == "edit":
+            await eventually(partial(_edit, admin, found.kind, name, namespace, notes), within=START_S, what=command)
         else:
             path = f"/metadata/labels/{label.replace('/', '~1')}"
             await admin.json_patch(found.kind, name, namespace, [{"op": "remove", "path": path}])
+
+
+async def _edit(admin: Api, kind: Kind, name: str, namespace: str, notes: Sequence[str]) -> bool:
+    """Do in an object what is told; False where somebody wrote it meanwhile."""
+    live = await admin.get(kind, name, namespace)
+    assert live is not None, name
+    test = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+    for note in notes:
+        edited(live, note)
+    try:
+        await admin.json_patch(kind, name, namespace, [test, {"op": "replace", "path": "/spec", "value": live["spec"]}])
+    except ConflictError:
+        return False
+    return True
+
+
+def edited(obj: Object, note: str) -> None:
+    """Do in an object what a note says: ``take a, b out of PATH``, or ``set PATH to false``."""
+    taken, set_to = re.fullmatch(r"take (.+) out of (\S+)", note), re.fullmatch(r"set (\S+) to false", note)
+    path = (taken[2] if taken else set_to[1] if set_to else "").split(".")
+    assert path != [""], f"what is to be done? {note}"
+    here: Any = obj
+    for part in path[:-1]:
+        here = here[part]
+    if set_to:
+        here[path[-1]] = False
+        return
+    assert taken is not None
+    for each in taken[1].split(", "):
+        listed = here[path[-1]]
+        listed.remove(each) if isinstance(listed, list) else listed.pop(each)
 
 
 async def explained_world(start: Callable[..., Awaitable[Knative]], admin: Api, run: str = "") -> tuple[Explained, Knative]:

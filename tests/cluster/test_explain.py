@@ -11,11 +11,13 @@ import pytest
 import pytest_asyncio
 from commanding import Command, account_kubeconfig, commanding
 from explaining import CONFIG, Explained, act, explained_world, questions_about
+from paasing import Paasing, example, paas_name
 from people import registration
-from rights import cluster_role
-from times import CONTROLLER_S, WHOLE
+from rights import cluster_role, user
+from times import CONTROLLER_S, START_S, WHOLE
 
 from tenantry.api import Api
+from tenantry.api.review import reviewed
 from tenantry.cli.explain.can import judged
 from tenantry.cli.explain.configured import Configured
 from tenantry.cli.explain.reading import Reading
@@ -300,8 +302,11 @@ async def test_what_cannot_be_asked_is_one_line_that_says_why(world: Explained, 
 
 @pytest.mark.parametrize("subject", ["jane", "scope", "tenant", "operator", "version"])
 async def test_what_is_said_to_end_a_right_ends_it(world: Explained, ask: Asking, subject: str) -> None:
-    """Each command that can be run is run as it is told, and the right is gone."""
+    """Each command that can be run is run as it is told, and the right is gone; who has it from two bindings leaves both."""
     ops = world.operators
+    if subject == "jane":
+        again = obj(ROLE_BINDING, "jane-too", registration(world.project), roleRef=cluster_role("admin"), subjects=[user("jane")])
+        await world.admin.apply(ROLE_BINDING, again)
     question = {
         "jane": ("jane", "patch", "deploy", "-n", world.release),
         "scope": ("alice", "get", "secrets", "-n", world.team),
@@ -318,3 +323,43 @@ async def test_what_is_said_to_end_a_right_ends_it(world: Explained, ask: Asking
         return (await ask("can", *question))[0] == 1
 
     await eventually(gone, within=CONTROLLER_S, what=f"{runnable[0]} ends it")
+
+
+@pytest.mark.parametrize("way", ["group", "restricted", "account", "extra"])
+async def test_what_is_said_to_end_a_right_in_a_paas_ends_it(world: Explained, ask: Asking, way: str) -> None:
+    """What is to be edited is edited as it is told, by each path, and the API server denies what it allowed: by the functions."""
+    paasing, name = Paasing(world.admin, START_S), paas_name()
+    spec = example()
+    spec["capabilities"]["argocd"]["extra_permissions"] = way == "extra"
+    await paasing.paas(name, **spec)
+    await paasing.ready(name)
+    if way == "restricted":
+        await paasing.paas_ns(f"{name}-argocd", "extra", groups=["them"])
+        await paasing.bound(f"{name}-extra", {"paas-view": [f"{name}-them"]})
+    account = f"{name}-argocd/argo-sa"
+    who, verb, what, where = {
+        "group": (f"group:{name}-us", "create", "pods", f"{name}-cicd"),
+        "restricted": (f"group:{name}-them", "list", "pods", f"{name}-extra"),
+        "account": (f"sa:{account}", "list", "monitors.example.com", f"{name}-argocd"),
+        "extra": (f"sa:{account}", "list", "readings.example.com", f"{name}-argocd"),
+    }[way]
+    resource, _, group = what.partition(".")
+    asked = {"verb": verb, "resource": resource, "group": group, "namespace": where}
+    by_name = {"groups": [who.removeprefix("group:")]} if way in ("group", "restricted") else {}
+    user_name = {} if by_name else {"user": f"system:serviceaccount:{account.replace('/', ':')}"}
+
+    async def allowed() -> bool:
+        return await reviewed(world.admin, {**user_name, **by_name, "resourceAttributes": asked})
+
+    assert await eventually(allowed, within=CONTROLLER_S)
+    told = json.loads((await ask("can", who, verb, what, "-n", where, "-o", "json"))[1])
+    ends = [[end for made in path["madeBy"] for end in made["ends"]] for path in told["paths"]]
+    assert ends
+    assert all(ends), told
+    for each in ends:
+        if not await allowed():
+            break  # one edit was the end of several paths
+        await act(world.admin, each[0])
+
+    await eventually(allowed, lambda found: not found, within=CONTROLLER_S, what=f"{ends} end it")
+    assert (await ask("can", who, verb, what, "-n", where))[0] == 1

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from commanding import commanding
+from explaining import act
 from flawless import Calm
 from paasing import Paasing, example, paas_name, together
+from people import may, token
 from righting import SHAPE, anyway, example_bindings, named, refused, righting
 
 from tenantry.api import Api
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, ROLE_BINDING
 from tenantry.model.paas.names import PAAS
@@ -68,6 +73,29 @@ async def test_users_can_be_bound_in_place_of_groups(system: Knative, paasing: P
     finally:
         await paasing.config()
     await paasing.bound(f"{name}-a", {"paas-view": [f"{name}-us", "q"]})
+
+
+async def test_a_user_of_two_groups_leaves_both_as_explain_says(
+    system: Knative, paasing: Paasing, control_plane: ControlPlane
+) -> None:
+    """Where users are bound and two groups give the same, what ends it is to leave both; then the API server denies it."""
+    name, me = paas_name(), f"me-{token()}"
+    groups = {key: {"users": [me, "you"], "roles": ["view"]} for key in ("them", "us")}
+    command = commanding(control_plane)
+    try:
+        await paasing.config(groupFallback="Users")
+        await paasing.paas(name, groups=groups, namespaces={"a": {}})
+        await paasing.bound(f"{name}-a", {"paas-view": sorted([me, "you"])})
+        code, output, errors = await command("explain", "can", me, "list", "pods", "-n", f"{name}-a", "-o", "json")
+        assert code == 0, errors
+        (path,) = json.loads(output)["paths"]
+        end = path["madeBy"][0]["ends"][0]
+        assert end.endswith(f"  # take {me} out of spec.groups.them.users; take {me} out of spec.groups.us.users")
+        await act(paasing.admin, end)
+        await paasing.bound(f"{name}-a", {"paas-view": ["you"]})
+        assert not await may(paasing.admin, me, "list", "pods", f"{name}-a")
+    finally:
+        await paasing.config()
 
 
 @pytest.mark.check("p-55")
