@@ -89,8 +89,11 @@ class _Main(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         from tenantry.api import ConnectError
         from tenantry.api.errors import ApiError
+        from tenantry.cli.output import wants_colours
         from tenantry.serving.config import ConfigError
 
+        if not wants_colours():
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except (ConfigError, ConnectError) as error:

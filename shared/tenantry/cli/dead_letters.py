@@ -15,6 +15,7 @@ from tenantry.api.errors import NotFound
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured, table
+from tenantry.cli.served import discovered
 from tenantry.serving.dead_letters.book import Book
 from tenantry.serving.dead_letters.letter import Letter, replayed
 from tenantry.serving.dead_letters.store import Store
@@ -106,6 +107,7 @@ def send_again(found: Callable[[Api], Awaitable[list[Letter]]], broker: str, kub
     async def send(api: Api) -> list[tuple[Letter, str]]:
         letters = await found(api)
         if not letters:
+            await discovered(api)  # else there is nothing because there is no Tenantry
             return []
         sent: list[Letter] = []
         try:

@@ -74,7 +74,7 @@ async def ledger_of_cluster(api: Api) -> Path:
     """The ledger on this machine of the cluster that a client talks to; with the kit only.
 
     Raises:
-        UsageError: there is none here, or which one it is may not be seen; the message says where to ask.
+        LedgerError: there is none here, or which one it is may not be seen; the message says where to ask.
         ApiError: the API server does not say.
     """
     from tenantry.local.ledger_box import ledger_file, ledgers_told
@@ -83,16 +83,12 @@ async def ledger_of_cluster(api: Api) -> Path:
         told = await ledgers_told(api)
         path = told.path or await ledger_file(api)
     except Forbidden as error:
-        raise click.UsageError(
-            f"which ledger is this cluster's cannot be seen ({error.message}): name it with --ledger"
-        ) from error
+        raise LedgerError(f"which ledger is this cluster's cannot be seen ({error.message}): name it with --ledger") from error
     if path.is_file():
         return path
     if told.elsewhere:
-        raise click.UsageError(
-            f"`tenantry up` serves this cluster on {told.elsewhere}, and its ledger is there: ask on that machine"
-        )
-    raise click.UsageError(
+        raise LedgerError(f"`tenantry up` serves this cluster on {told.elsewhere}, and its ledger is there: ask on that machine")
+    raise LedgerError(
         f"there is no ledger of this cluster at {path}.\n"
         "Decisions are kept where the configuration has decisions.enabled: true (docs/history.md).\n"
         f"One that runs in the cluster is asked there: {_IN_POD}"

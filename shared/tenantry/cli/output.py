@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,16 @@ output_option = click.option(
     show_default=True,
     help="How to print the result.",
 )
+
+
+def wants_colours() -> bool:
+    """Whether a terminal may have colours: not where NO_COLOR says no (https://no-color.org), nor where it is called ``dumb``."""
+    return not os.environ.get("NO_COLOR") and not is_dumb()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal can do nothing but show one line after the other."""
+    return os.environ.get("TERM") == "dumb"
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

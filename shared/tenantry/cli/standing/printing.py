@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from tenantry.cli.output import wants_colours
 from tenantry.cli.standing.glyphs import Glyphs, Line, glyphs_for, width_of
 
 Drawn = Callable[[Glyphs, int], Sequence[Line]]
@@ -32,5 +33,6 @@ def redraw(drawn: Drawn, foot: str) -> None:
     shown = found[:room] if left > 0 else found
     more = f"{glyphs.more} {left} more lines; " if left > 0 else ""
     text = "\n".join([*(line.styled(width, glyphs) for line in shown), Line(f"{more}{foot}").styled(width, glyphs)])
+    text = text if wants_colours() else click.unstyle(text)
     sys.stdout.write(f"{_CLEAR}{text}")
     sys.stdout.flush()

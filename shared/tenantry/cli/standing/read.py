@@ -10,10 +10,10 @@ import os
 from dataclasses import dataclass, field
 
 from tenantry.api import Api, Listing
-from tenantry.api.errors import KindNotServed, NotConverted, NotFound, RefusedError
+from tenantry.api.errors import KindNotServed, NotConverted, RefusedError
 from tenantry.cli.config_maps import FILE, newest_of
 from tenantry.cli.progress import ReadProgress
-from tenantry.cli.served import ServedKinds, has_ours, served_kinds
+from tenantry.cli.served import ServedKinds, discovered, served_kinds
 from tenantry.cli.standing.told import here
 from tenantry.model.config import Config
 from tenantry.model.descriptor import OwnerMark, Tells
@@ -26,10 +26,6 @@ from tenantry.serving.installed import descriptors
 
 PERSON = "tenantry-cli"
 PART_OF = "app.kubernetes.io/part-of=tenantry"
-NOT_HERE = (
-    "this cluster has no Tenantry: it serves none of its kinds. Install it with `kubectl apply --server-side -k knative/`, "
-    "or try it with `tenantry up --kubeconfig FILE`"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +63,7 @@ async def read_standing(api: Api, progress: ReadProgress, within: str = "") -> S
         NotFound: there is no Tenantry in the cluster.
         ApiError: the API server cannot be asked at all.
     """
-    discovery = await api.groups()
-    if not has_ours(discovery):
-        raise NotFound(NOT_HERE)
-    served = served_kinds(discovery)
+    served = served_kinds(await discovered(api))
     unread: dict[str, str] = {}
     told = await here(api, unread) if not within else ()
     config = await config_of(api, told, unread, whole=not within)

@@ -21,6 +21,7 @@ import click
 from tenantry.api import Api, Listing
 from tenantry.api.errors import TransientError
 from tenantry.cli import THE_KIT, has_kit
+from tenantry.cli.output import is_dumb
 from tenantry.cli.standing.glyphs import Glyphs, Line, glyphs_for
 from tenantry.cli.standing.look import Sight, look, looked
 from tenantry.cli.standing.printing import redraw
@@ -68,7 +69,7 @@ def watch(kubeconfig: Path | None, output: str, lines: Lines, document: Document
 def _teller(output: str, lines: Lines, document: Document) -> Callable[[Sight], None]:
     if output != "text":
         return _Documents(document).tell
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and not is_dumb():
         return lambda found: redraw(lambda glyphs, width: lines(found, glyphs, width), f"{found.at:%H:%M:%S} UTC, {FOOT}")
     return _Changes(lines).tell
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
-
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.cli.history import decision_causes, decision_head, refused_lines, went_well, write_line
@@ -60,7 +58,7 @@ class Decided:
         """The newest decisions about an owner or object, the newest first; none where no ledger can be read."""
         try:
             return await asyncio.to_thread(_about, await self._file(), what)
-        except (ApiError, click.UsageError, LedgerError):
+        except (ApiError, LedgerError):
             return []
 
     async def _file(self) -> Path:
@@ -74,7 +72,7 @@ class Decided:
             await self._news.heard.wait()
             try:
                 newest, found = await asyncio.to_thread(newer, await self._file(), self._seen)
-            except (ApiError, click.UsageError, LedgerError) as error:
+            except (ApiError, LedgerError) as error:
                 if not self._given:
                     self._path = None
                 self._say(str(error))

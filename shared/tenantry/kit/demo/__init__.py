@@ -13,6 +13,7 @@ import click
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
+from tenantry.cli.served import discovered
 from tenantry.kit.demo.story import MANAGER, Stuck, act
 from tenantry.kit.extras import need_local
 from tenantry.kit.up import run_everything
@@ -86,6 +87,8 @@ def _answers(url: str) -> bool:
 
 
 async def _tell(kubeconfig: Path, step: bool) -> int:
+    async with await Api.connect(field_manager=MANAGER, kubeconfig=kubeconfig) as api:
+        await discovered(api)  # a story that nobody carries on would only leave its first objects behind
     config = _config(await _leases(kubeconfig))
     if not config.project_label:
         raise ConfigError("the configuration has no projectLabel: without projects there is no story to tell")

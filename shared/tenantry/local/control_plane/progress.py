@@ -5,6 +5,7 @@ Nothing is printed unless the caller hands over a :class:`Progress`; libraries a
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Protocol, TextIO
@@ -35,7 +36,7 @@ class Lines:
 
     def __init__(self, stream: TextIO | None = None, interval: float = 20.0) -> None:
         self._stream = stream if stream is not None else sys.stderr
-        self._terminal = self._stream.isatty()
+        self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._interval = interval
         self._next = time.monotonic() + interval
         self._open = False
