@@ -41,12 +41,13 @@ _STARTS_S, _ENDS_S = 30.0, 30.0
 def can_have_mounts() -> bool:
     """Whether this machine lets a process have mounts of its own."""
     try:
-        return subprocess.run([*_unshared(), "true"], check=False, capture_output=True).returncode == 0
+        return subprocess.run([*unshared(), "true"], check=False, capture_output=True).returncode == 0
     except OSError:
         return False
 
 
-def _unshared() -> list[str]:
+def unshared() -> list[str]:
+    """The command that gives another one mounts of its own."""
     return ["unshare", "--mount", "--propagation", "private", *([] if ROOT else ["--user", "--map-root-user"])]
 
 
@@ -87,7 +88,7 @@ class PodProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*_unshared(), "/bin/sh", "-euc", self._script()], stdout=log, stderr=log, start_new_session=True
+                [*unshared(), "/bin/sh", "-euc", self._script()], stdout=log, stderr=log, start_new_session=True
             )
 
     async def ready(self) -> None:

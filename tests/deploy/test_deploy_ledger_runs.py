@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import signal
+import subprocess
+import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -23,7 +26,7 @@ from knative_pods import SYSTEM
 from ledgers import audited, now, tenantry, writes_in
 from manifests import Body, Document
 from people import FUNCTION, People, registration, token
-from pod_process import Mount, PodProcess, can_have_mounts
+from pod_process import Mount, PodProcess, can_have_mounts, unshared
 from rights import cluster_role, user
 from test_deploy_wheel import wheel_of
 from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE, LOCAL_S, PROJECTS_S
@@ -40,6 +43,7 @@ from tenantry.model.config import Config
 from tenantry.model.event import DECISION_TYPE, Event
 from tenantry.model.kinds import CONFIG_MAP, POD, ROLE_BINDING, SECRET, Object, labels_of
 from tenantry.serving.cloudevents import encode_binary
+from tenantry.serving.ledger.store import Ledger
 from tenantry.serving.signing import SIGNATURE, signature
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
@@ -394,6 +398,29 @@ async def test_a_read_only_volume_ends_it_with_the_way_out(made: Made, pod: Obje
     one.volumes["ledger"].read_only = True
     one.start()
     assert (await one.ended(), one.said().count("is on a read-only volume") - before) == (2, 1)
+
+
+def test_a_copy_is_asked_where_nobody_may_write(tmp_path: Path) -> None:
+    """An auditor's copy on a read-only place is read as it is; one whose writer was killed says what it lacks, and the way out."""
+    path = tmp_path / "ledger.db"
+    made = Ledger(path, max_age_days=1, max_bytes=2**20)
+    made.open()
+    made.close()
+    place = shlex.quote(str(tmp_path))
+    asked = shlex.join([sys.executable, "-m", "tenantry.cli", "history", "--ledger", str(path)])
+    script = f"mount --bind {place} {place}; mount -o remount,bind,ro {place}; exec {asked}"
+
+    def answer() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*unshared(), "sh", "-euc", script], capture_output=True, text=True, check=False, timeout=60)
+
+    found = answer()
+    assert (found.returncode, found.stdout) == (0, "the ledger has no decision in that time, and nothing else yet\n"), (
+        found.stderr
+    )
+    path.with_name("ledger.db-wal").write_bytes(b"what the writer had not put into the file")
+    found = answer()
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "copy it, and the files of its name beside it, to where you may write" in found.stderr
 
 
 @LEFT_TO_MAKE_WHOLE

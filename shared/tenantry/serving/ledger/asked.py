@@ -5,6 +5,7 @@ All read the file only; its writer goes on meanwhile.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ class Query:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A ledger that is only read.
+    """A ledger that is only read, while it is written or as a copy that lies where nobody may write.
 
     Raises:
         LedgerError: there is none, it is damaged, or of another version.
@@ -42,7 +43,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise LedgerError(f"there is no ledger at {path}: it begins with the first decision, where decisions.enabled is true")
     try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+        connection = sqlite3.connect(_address(path), uri=True, isolation_level=None)
         try:
             connection.execute("PRAGMA busy_timeout = 5000")
             found = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -54,7 +55,16 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             connection.close()
     except sqlite3.DatabaseError as error:
         way = "its writer puts it aside and begins anew; name another file with --ledger"
+        if isinstance(error, sqlite3.OperationalError):  # not its contents, but its place
+            way = "you may not use it, or its folder: copy it, and the files of its name beside it, to where you may write"
         raise LedgerError(f"the ledger {path} cannot be read ({error}): {way}") from error
+
+
+def _address(path: Path) -> str:
+    """The file for SQLite, whose readers write beside it, unless they are told that nobody changes it."""
+    log = path.with_name(f"{path.name}-wal")
+    alone = not os.access(path.parent, os.W_OK) and not log.exists()
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
 
 
 def asked_for(what: str) -> Query:
