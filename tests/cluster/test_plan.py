@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import cast
 import pytest
 import pytest_asyncio
 import yaml
+from click.testing import CliRunner, Result
 from commanding import Command, account_kubeconfig, commanding
 from people import C1, FUNCTION, LABEL, PROJECT_ID, People, registration, token
 from rights import user
 from scoping import SCOPES, Scoping, role
+from times import POLICY_S
 
 from tenantry.api import Api
+from tenantry.cli import main
 from tenantry.engine.overlay.api import OverlayApi
 from tenantry.engine.overlay.store import Overlay
 from tenantry.engine.reader import Reader
@@ -27,6 +31,8 @@ from tenantry.local.knative import Knative
 from tenantry.model.config import Config
 from tenantry.model.descriptor import Service
 from tenantry.model.kinds import (
+    ADMISSION_POLICY,
+    ADMISSION_POLICY_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CONFIG_MAP,
@@ -48,6 +54,7 @@ from tenantry.testing.objects import obj
 
 NOTHING, FAILED, CHANGES = 0, 1, 2
 NO_WRITE = "0 created, 0 changed, 0 deleted"
+NO_BINDINGS = "count/rolebindings.rbac.authorization.k8s.io"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
@@ -179,6 +186,47 @@ async def test_the_server_is_asked(plan: Command, people: People, admin: Api, tm
     assert errors.splitlines()[-1].startswith(f"Error: {manifest}, document 1: ")
 
 
+async def test_the_server_is_asked_about_what_functions_write(
+    plan: Command, scoping: Scoping, admin: Api, people: People, control_plane: ControlPlane
+) -> None:
+    """With --server a quota and an admission policy refuse writes of functions: each is named with its words, and exit code 1."""
+    test = f"plan-{token()}"
+    full, closed = f"full-{test}", f"closed-{test}"
+    await asyncio.gather(people.namespace(full), people.namespace(closed))
+    await admin.create(RESOURCE_QUOTA, obj(RESOURCE_QUOTA, "none", full, spec={"hard": {NO_BINDINGS: "0"}}))
+    rule = {"apiGroups": ["rbac.authorization.k8s.io"], "apiVersions": ["v1"], "resources": ["rolebindings"]}
+    match = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": closed}}}
+    spec = {
+        "matchConstraints": {**match, "resourceRules": [{**rule, "operations": ["CREATE"]}]},
+        "validations": [{"expression": "false", "message": "nobody is bound here"}],
+    }
+    await admin.create(ADMISSION_POLICY, obj(ADMISSION_POLICY, test, spec=spec))
+    await admin.create(
+        ADMISSION_POLICY_BINDING, obj(ADMISSION_POLICY_BINDING, test, spec={"policyName": test, "validationActions": ["Deny"]})
+    )
+    await scoping.template(f"st-{test}", role(test, subjects=[user("somebody")]))
+    instance = obj(SCOPE_INSTANCE, f"si-{test}", spec={"scopeTemplateName": f"st-{test}", "namespaces": [full, closed]})
+
+    def asked(*options: str) -> Result:
+        environment = {"KUBECONFIG": str(control_plane.kubeconfig)}
+        return CliRunner().invoke(main, ["plan", "-f", "-", *options], input=yaml.safe_dump(instance), env=environment)
+
+    async def answered() -> Result:
+        return await asyncio.to_thread(asked, "--server")
+
+    def both(found: Result) -> bool:
+        return "nobody is bound here" in found.stdout and "exceeded quota: none" in found.stdout
+
+    found = await eventually(answered, both, within=POLICY_S, what="quota and policy are in force")
+    refused = [line for line in found.stdout.splitlines() if line.startswith("would be refused: ")]
+    assert found.exit_code == FAILED
+    assert {place for place in (full, closed) if any(place in line for line in refused)} == {full, closed}, refused
+    without = await asyncio.to_thread(asked)
+    assert (without.exit_code, "would be refused" in without.stdout) == (CHANGES, False)
+    await admin.delete(ADMISSION_POLICY_BINDING, test)
+    await admin.delete(ADMISSION_POLICY, test)
+
+
 BAD = {
     "no change": ((), "say what would change"),
     "no file": (("-f", "/nowhere.yaml"), "/nowhere.yaml: cannot be read: No such file or directory"),
@@ -252,7 +300,8 @@ async def test_what_cannot_be_read_is_said(plan: Command, admin: Api, control_pl
     errors = await eventually(has_said, within=10, what="the rights are in force")
     assert "could not be read: which functions are installed" in errors
     assert "configmaps is forbidden" in errors or "is forbidden" in errors
-    assert (await answered())[0] == FAILED
+    code, output, _ = await answered()
+    assert (code, output.splitlines()[0].endswith("; this is not the whole plan")) == (FAILED, True), output
 
 
 async def test_a_cluster_without_functions_is_no_empty_plan(plan: Command, admin: Api, control_plane: ControlPlane) -> None:

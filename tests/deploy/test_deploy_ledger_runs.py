@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import manifests
 import pytest
 import pytest_asyncio
@@ -23,8 +20,22 @@ import yaml
 from click.testing import CliRunner
 from commanding import account_kubeconfig
 from knative_pods import SYSTEM
+from ledger_pod import (
+    CONFIG,
+    KEY,
+    LEDGER,
+    SECRET_NAME,
+    InPod,
+    as_claim,
+    asked,
+    installation,
+    of_ledger,
+    post,
+    until_told,
+    volumes,
+)
 from ledgers import audited, now, tenantry, writes_in
-from manifests import Body, Document
+from manifests import Document
 from people import FUNCTION, People, registration, token
 from pod_process import Mount, PodProcess, can_have_mounts, unshared
 from rights import cluster_role, user
@@ -40,40 +51,14 @@ from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.knative import Knative
 from tenantry.local.ledger_box import trigger_file
 from tenantry.model.config import Config
-from tenantry.model.event import DECISION_TYPE, Event
 from tenantry.model.kinds import CONFIG_MAP, POD, ROLE_BINDING, SECRET, Object, labels_of
-from tenantry.serving.cloudevents import encode_binary
 from tenantry.serving.ledger.store import Ledger
-from tenantry.serving.signing import SIGNATURE, signature
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.forks import Forks
 from tenantry.testing.objects import obj
 
 pytestmark = pytest.mark.skipif(not can_have_mounts(), reason="this machine lets no process have mounts of its own (unshare)")
-
-KEY, SECRET_NAME = b"5" * 64, "tenantry-decisions"
-CONFIG: dict[str, Any] = {
-    "helmProjectOperator": {"charts": [{"helmApiVersion": "dummy.cattle.io/v1alpha1", "releaseName": "dummy"}]},
-    "decisions": {"enabled": True, "ledger": {"maxMegabytes": 1}},
-}
-BEGAN_MS = 1_700_000_000_000
-LEDGER = {"app.kubernetes.io/component": "ledger"}
-
-
-class InPod:
-    """What `tenantry.local.knative` uses of its own ledger, for one that runs as a pod and is found by its Service."""
-
-    path = None
-
-    def __init__(self, url: str, key: Path) -> None:
-        self.url, self.key = url, key
-
-    async def open(self, *_: object) -> None:
-        """It is open."""
-
-    async def close(self) -> None:
-        """Others do."""
 
 
 @pytest.fixture(scope="module")
@@ -89,34 +74,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory, kustomize: list[str]) -> list[Document]:
     """The installation that docs/history.md describes, on plain Deployments, with a configuration of its own."""
-    root = tmp_path_factory.mktemp("installation")
-    for folder in manifests.FOLDERS:
-        shutil.copytree(manifests.ROOT / folder, root / folder)
-    own = root / "own"
-    own.mkdir()
-    (own / "tenantry.yaml").write_text(yaml.safe_dump(CONFIG))
-    patch = '[{"op": "replace", "path": "/spec/delivery/deadLetterSink/ref/apiVersion", "value": "v1"}]'
-    kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": ["../knative/overlays/deployment"],
-        "components": ["../knative/ledger"],
-        "configMapGenerator": [
-            {"name": "tenantry-config", "namespace": SYSTEM, "behavior": "replace", "files": ["tenantry.yaml"]}
-        ],
-        "patches": [{"target": {"kind": "Trigger", "name": "ledger"}, "patch": patch}],
-    }
-    (own / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(manifests, "ROOT", root)
-        return manifests.render(own, kustomize)
-
-
-def of_ledger(rendered: list[Document]) -> list[Document]:
-    """What the component adds, and what its pod refers to; a Trigger is Knative's."""
-    by_name = [each for each in rendered if each.name in ("ledger", "tenantry-ledger-in") and each.kind != "Trigger"]
-    shared = {"ResourceQuota", "PriorityClass", "LimitRange"}
-    return [each for each in rendered if each.kind in shared or each.name.startswith("tenantry-config")] + by_name
+    return installation(tmp_path_factory.mktemp("installation"), kustomize)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -141,35 +99,7 @@ async def pod(control_plane: ControlPlane, admin: Api, rendered: list[Document])
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def contents(admin: Api, pod: Object, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mount]:
     """Its volumes: the ConfigMap and the Secret as the API server has them, scratch space, and the claim's folder."""
-    found: dict[str, Mount] = {}
-    for volume in pod["spec"]["volumes"]:
-        folder = tmp_path_factory.mktemp(volume["name"])
-        match volume:
-            case {"configMap": {"name": name}}:
-                data = ((await admin.get(CONFIG_MAP, name, SYSTEM)) or {})["data"]
-                for file, text in data.items():
-                    (folder / file).write_text(text)
-            case {"secret": {"secretName": name}}:
-                assert name == SECRET_NAME
-                (folder / "key").write_bytes(KEY)
-            case {"persistentVolumeClaim": {"claimName": "ledger"}}:
-                as_claim(folder, pod)
-            case {"emptyDir": {"sizeLimit": size}}:
-                found[volume["name"]] = Mount(size=size.removesuffix("i"))
-                continue
-            case _:
-                pytest.fail(f"a volume that this test does not know: {volume}")
-        folder.chmod(folder.stat().st_mode | 0o055)
-        found[volume["name"]] = Mount(folder)
-    return found
-
-
-def as_claim(folder: Path, pod: Body) -> Path:
-    """A folder as a kubelet gives a volume to a pod with an fsGroup."""
-    if os.geteuid() == 0:
-        os.chown(folder, 0, pod["spec"]["securityContext"]["fsGroup"])
-    folder.chmod(0o2775)
-    return folder
+    return await volumes(admin, pod, tmp_path_factory.mktemp("volumes"))
 
 
 @pytest.fixture(scope="module")
@@ -228,22 +158,6 @@ async def told(
     async with running:
         await running.drain()
         yield running
-
-
-def asked(ledger: PodProcess, *arguments: str) -> Any:
-    """What `kubectl exec deploy/ledger -- tenantry history` says, as JSON."""
-    result = ledger.exec("tenantry", "history", *arguments, "--limit", "100000", "-o", "json")
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-async def until_told(ledger: PodProcess, what: str, count: int = 1) -> list[Object]:
-    """Wait until the ledger has so many decisions about something."""
-
-    async def found() -> list[Object]:
-        return list((await asyncio.to_thread(asked, ledger, what))["decisions"])
-
-    return await eventually(found, lambda each: len(each) >= count, within=LOCAL_S, what=f"decisions about {what}")
 
 
 # -- the pod ---------------------------------------------------------------------------------------------------------
@@ -341,28 +255,6 @@ async def test_who_may_ask_is_who_may_exec_there(pod: Object, admin: Api) -> Non
 # -- what can go wrong -----------------------------------------------------------------------------------------------
 
 
-async def post(ledger: PodProcess, number: int, *, writes: int = 1, signed: bool = True) -> int:
-    """Post a decision as a function would; returns the status."""
-    many = [
-        {"verb": "create", "apiVersion": "v1", "kind": "ConfigMap", "namespace": f"n-{number}", "name": f"c-{each}-{token()}"}
-        for each in range(writes)
-    ]
-    data = {
-        "type": DECISION_TYPE, "instance": "f-1", "sequence": number, "function": "f", "service": "f", "time": now(),
-        "unit": "projects", "owner": "project/p-many", "causes": [], "inputs": [], "writes": many,
-        "verdict": {"status": 204, "reason": "done", "complete": True}, "beganMs": BEGAN_MS + 10 * number, "durationMs": 1,
-    }  # fmt: skip
-    more = {SIGNATURE: signature(KEY, data)} if signed else {}
-    event = Event(f"f-1-{number}", "/tenantry/f", DECISION_TYPE, datacontenttype="application/json", extensions=more, data=data)
-    headers, body = encode_binary(event)
-    async with (
-        aiohttp.ClientSession(trust_env=False) as session,
-        session.post(f"{ledger.address('http')}/", data=body, headers=headers) as answer,
-    ):
-        await answer.read()
-        return answer.status
-
-
 async def test_a_full_volume_asks_senders_to_come_again(made: Made) -> None:
     """503, which brokers repeat, and what to do in the log; what was answered 204 is kept, and all goes on when there is room."""
     full = made(Mount(size="600k"))
@@ -401,7 +293,7 @@ async def test_a_read_only_volume_ends_it_with_the_way_out(made: Made, pod: Obje
 
 
 def test_a_copy_is_asked_where_nobody_may_write(tmp_path: Path) -> None:
-    """An auditor's copy on a read-only place is read as it is; one whose writer was killed says what it lacks, and the way out."""
+    """A copy on a read-only place is read as it is; one that lacks what its writer did not put into it says the way out."""
     path = tmp_path / "ledger.db"
     made = Ledger(path, max_age_days=1, max_bytes=2**20)
     made.open()

@@ -186,7 +186,10 @@ def _say_missing(told: Told) -> None:
     if told["allowed"]:
         heading("nothing is missing", f"{told['asked']}; see `tenantry explain can`", good=True)
         return
-    heading("missing", told["asked"], good=False)
+    if told.get("unknown"):
+        heading("not known", f"{told['asked']}? What may give it could not all be read", good=False)
+    else:
+        heading("missing", told["asked"], good=False)
     say(lacking_lines(told))
 
 

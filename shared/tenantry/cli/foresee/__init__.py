@@ -136,14 +136,14 @@ def plan(
     asked = _Asked(change, (*owners, *further), config, functions, field_manager, server, kubeconfig)
     outcome, overlay, dry_runs, source = asyncio.run(_planned(asked))
     said = list(notes(outcome, overlay, dry_runs))
+    whole = not (overlay.unseen or outcome.foreseen.problems or outcome.foreseen.restless)
     if output != "text":
         click.echo(structured(as_dict(outcome, overlay, dry_runs, source, diff=diff), output))
     else:
-        show(outcome, diff=diff)
+        show(outcome, diff=diff, whole=whole)
         for line in said:
             click.echo(in_a_line(line), err=line.startswith(("could not be read", "not foreseen to the end", "comes to no rest")))
-    whole = not (overlay.unseen or overlay.refused or outcome.foreseen.problems or outcome.foreseen.restless)
-    sys.exit(FAILED if not whole else CHANGES if outcome.writes else NOTHING)
+    sys.exit(FAILED if overlay.refused or not whole else CHANGES if outcome.writes else NOTHING)
 
 
 async def _planned(asked: _Asked) -> tuple[PlanOutcome, Overlay, DryRuns | None, str]:

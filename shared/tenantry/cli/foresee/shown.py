@@ -19,14 +19,15 @@ from tenantry.model.kinds import SECRET, Object, finalizers_of, is_terminating
 _COLOURS = {"create": "green", "delete": "red", "update": "yellow", "status": "cyan"}
 _PATHS = 4
 """Paths of fields in a line, at most; all are in JSON, YAML and the difference."""
+NOT_WHOLE = "; this is not the whole plan"
 _EVENTS = 20
 """Events that are printed, at most; all are in JSON and YAML."""
 _UNIMPORTANT = ("lastTransitionTime",)
 
 
-def show(outcome: PlanOutcome, *, diff: bool) -> None:
-    """Print a plan for people."""
-    click.secho(outcome.summary, bold=True)
+def show(outcome: PlanOutcome, *, diff: bool, whole: bool) -> None:
+    """Print a plan for people; one that is not the whole says so in its first line, since the reasons go to standard error."""
+    click.secho(f"{outcome.summary}{'' if whole else NOT_WHOLE}", bold=True)
     rows = [(str(each.actor.step), each.verb, str(each.key), _why(each)) for each in outcome.writes]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
