@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,13 @@ class InPod:
 
     async def close(self) -> None:
         """Others do."""
+
+
+def of_docs(words: str) -> str:
+    """The one block of YAML in docs/history.md that has these words."""
+    text = (manifests.ROOT / "docs" / "history.md").read_text(encoding="utf-8")
+    (found,) = [each for each in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if words in each]
+    return str(found)
 
 
 def installation(root: Path, kustomize: list[str]) -> list[Document]:

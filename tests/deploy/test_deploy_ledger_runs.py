@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,12 +30,14 @@ from ledger_pod import (
     as_claim,
     asked,
     installation,
+    of_docs,
     of_ledger,
     post,
     until_told,
     volumes,
 )
 from ledgers import audited, now, tenantry, writes_in
+from local_subscriber import Subscriber, subscriber
 from manifests import Document
 from people import FUNCTION, People, registration, token
 from pod_process import Mount, PodProcess, can_have_mounts, unshared
@@ -51,6 +54,7 @@ from tenantry.local.install import INSTALL_MANAGER, install
 from tenantry.local.knative import Knative
 from tenantry.local.ledger_box import trigger_file
 from tenantry.model.config import Config
+from tenantry.model.event import DECISION_TYPE
 from tenantry.model.kinds import CONFIG_MAP, POD, ROLE_BINDING, SECRET, Object, labels_of
 from tenantry.serving.ledger.store import Ledger
 from tenantry.testing import eventually
@@ -131,8 +135,16 @@ async def ledger(made: Made, pod: Object) -> PodProcess:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def sink() -> AsyncIterator[Subscriber]:
+    """A sink of somebody else."""
+    async with subscriber() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def told(
     ledger: PodProcess,
+    sink: Subscriber,
     rendered: list[Document],
     contents: dict[str, Mount],
     control_plane: ControlPlane,
@@ -151,9 +163,12 @@ async def told(
     (port,) = service.spec["ports"]
     key = contents["decisions"].folder
     assert key is not None
-    running = Knative(
-        control_plane.kubeconfig, tmp_path_factory.mktemp("knative"), config=CONFIG, functions=[FUNCTION], spawn=forks.spawn
-    )
+    triggers = tmp_path_factory.mktemp("events") / "triggers"
+    shutil.copytree(manifests.ROOT / "triggers", triggers)
+    documented = of_docs("kind: Trigger").replace("https://siem.example.com/cloudevents", sink.url)
+    (triggers / "siem.yaml").write_text(documented.replace("rbac-aggregation", FUNCTION))
+    options: dict[str, Any] = {"functions": [FUNCTION], "spawn": forks.spawn, "triggers": triggers}
+    running = Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("knative"), config=CONFIG, **options)
     running.ledger = InPod(f"{ledger.address(port['targetPort'])}/", key / "key")  # type: ignore[assignment]
     async with running:
         await running.drain()
@@ -214,6 +229,19 @@ async def test_decisions_reach_it_by_its_trigger_and_outlive_its_death(
     assert audited(audit_log, [FUNCTION], began) == writes_in(each for each in found["decisions"] if each["time"] >= began[:19])
     assert (found["missing"], (folder / "ledger.db").stat().st_ino) == ([], file)
     assert not list(folder.glob("*.damaged-*"))
+
+
+async def test_another_sink_gets_the_same_by_a_trigger_of_its_own(told: Knative, sink: Subscriber, admin: Api) -> None:
+    """The Trigger of docs/history.md takes decisions to any address as CloudEvents, with what there is to choose them by."""
+    project = f"p-{token()}"
+    await People(admin).namespace(f"team-{project}", project)
+
+    async def came() -> dict[str, str]:
+        return next((each.headers for each in sink.calls if each.headers.get("ce-owner") == f"project/{project}"), {})
+
+    headers = await eventually(came, within=LOCAL_S, what="the decision about the project")
+    assert (headers["ce-type"], headers["ce-function"], headers["ce-unit"]) == (DECISION_TYPE, FUNCTION, "projects")
+    assert not [each for each in sink.calls if not each.headers["ce-type"].startswith(DECISION_TYPE)]
 
 
 async def test_it_is_asked_in_its_pod_and_replays_are_sent_from_outside(
