@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 from commanding import Command, account_kubeconfig
 from people import registration, token
@@ -236,7 +237,9 @@ async def test_who_has_one_namespace_sees_that_one(
 
 
 @asynccontextmanager
-async def watching(control_plane: ControlPlane, *arguments: str, terminal: tuple[int, int] | None = None) -> AsyncIterator[Any]:
+async def watching(
+    control_plane: ControlPlane, *arguments: str, terminal: tuple[int, int] | None = None, **more: str
+) -> AsyncIterator[Any]:
     """A command as a process, with a pipe or a terminal of so many lines and columns: the process and a reader of its output."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
     if terminal:
@@ -244,6 +247,7 @@ async def watching(control_plane: ControlPlane, *arguments: str, terminal: tuple
     environment = {**os.environ, "KUBECONFIG": str(control_plane.kubeconfig), "TERM": "xterm", "PYTHONUTF8": "1"}
     for size in ("COLUMNS", "LINES"):
         environment.pop(size, None)
+    environment |= more
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tenantry.cli", *arguments), stdin=asyncio.subprocess.DEVNULL, stdout=theirs, env=environment
     )
@@ -295,6 +299,29 @@ async def test_what_goes_between_the_look_and_the_watches_is_gone(world: World, 
                 return name not in {each["metadata"]["name"] for each in (await followed.now()).seen.of(ROLE_BINDING)}
 
             assert await eventually(gone, within=LOCAL_S)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        (("status",), "fix: "),
+        (("tree", "--watch"), "namespaces of the system"),
+        (("explain", "can", "group:system:masters", "get", "pods"), "SubjectAccessReview agrees"),
+        (("plan", "--label", "namespace/default", "a=b"), "0 created, 0 changed, 0 deleted"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+)
+async def test_a_terminal_without_colour_or_width_gets_plain_lines(
+    world: World, control_plane: ControlPlane, arguments: tuple[str, ...], last: str
+) -> None:
+    """TERM=dumb, NO_COLOR and forty columns: no escape sequence, what we write is ASCII, and the map's lines fit."""
+    plain = {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "40"}
+    async with watching(control_plane, *arguments, terminal=(24, 40), **plain) as (_, said):
+        text = await said(last)
+    assert "\x1b" not in text
+    assert text.isascii()
+    if arguments[0] in ("status",):
+        assert max(len(line.rstrip("\r")) for line in text.split("\n")) <= 40
 
 
 @LEFT_TO_MAKE_WHOLE
