@@ -11,7 +11,8 @@ from tenantry.cli.explain.printed import object_lines
 from tenantry.cli.explain.resources import NamedResource, find, place_of, resource_named
 from tenantry.cli.explain.subjects import asked_about
 from tenantry.cli.one_line import WrongUse
-from tenantry.model.kinds import DEPLOYMENT, NAMESPACE, POD, Kind
+from tenantry.model.kinds import DEPLOYMENT, NAMESPACE, POD, ROLE_BINDING, Kind
+from tenantry.model.origin import all_of, edit
 
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
 OTHERS = Kind("example.com/v2", "Deployment", "deployments")
@@ -209,3 +210,14 @@ def test_many_fields_are_cut_in_text() -> None:
 
     assert lines[2:4] == ["  spec.template.spec", "  data.key0"]
     assert lines[-1] == "  and 9 more: -o yaml has all"
+
+
+def test_ways_that_are_needed_together_are_one_line() -> None:
+    """Commands one after the other, each once, and what is to be done in an editor behind them."""
+    leave = [edit(ROLE_BINDING, "b", f"take {who} out of subjects", "n") for who in ("amy", "bob")]
+    bindings = "kubectl edit -n n rolebindings.rbac.authorization.k8s.io b"
+
+    assert all_of([]) == ()
+    assert all_of(["kubectl delete cm c"]) == ("kubectl delete cm c",)
+    assert all_of(leave) == (f"{bindings}  # take amy out of subjects; take bob out of subjects",)
+    assert all_of(["kubectl delete cm c", *leave[:1]]) == (f"kubectl delete cm c && {bindings}  # take amy out of subjects",)
