@@ -165,7 +165,7 @@ async def told(
     assert key is not None
     triggers = tmp_path_factory.mktemp("events") / "triggers"
     shutil.copytree(manifests.ROOT / "triggers", triggers)
-    documented = of_docs("kind: Trigger").replace("https://siem.example.com/cloudevents", sink.url)
+    documented = of_docs("https://siem.example.com/cloudevents").replace("https://siem.example.com/cloudevents", sink.url)
     (triggers / "siem.yaml").write_text(documented.replace("rbac-aggregation", FUNCTION))
     options: dict[str, Any] = {"functions": [FUNCTION], "spawn": forks.spawn, "triggers": triggers}
     running = Knative(control_plane.kubeconfig, tmp_path_factory.mktemp("knative"), config=CONFIG, **options)
