@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from commanding import Command, account_kubeconfig, commanding
-from explaining import CONFIG, Explained, act, explained_world, questions_about
+from explaining import CONFIG, EDITS, Explained, act, explained_world, questions_about
 from paasing import Paasing, example, paas_name
-from people import registration
+from people import registration, token
 from rights import cluster_role, user
+from scoping import Scoping, role
 from times import CONTROLLER_S, START_S, WHOLE
 
 from tenantry.api import Api
@@ -363,3 +365,28 @@ async def test_what_is_said_to_end_a_right_in_a_paas_ends_it(world: Explained, a
 
     await eventually(allowed, lambda found: not found, within=CONTROLLER_S, what=f"{ends} end it")
     assert (await ask("can", who, verb, what, "-n", where))[0] == 1
+
+
+async def test_a_namespace_that_is_listed_and_selected_leaves_by_both(world: Explained, ask: Asking) -> None:
+    """One edit and one label are the one way out; both done, the right is gone."""
+    scoping, name, key = Scoping(world.admin, START_S), f"both-{token()}", f"env-{token()}"
+    other = f"also-{name}"
+    await asyncio.gather(scoping.namespace(name, labels={key: "x"}), scoping.namespace(other))
+    await scoping.template(name, role(name, rules=[EDITS], subjects=[user(name)]))
+    await scoping.instance(name, name, namespaces=[name, other], namespaceSelector={"matchLabels": {key: "x"}})
+    await scoping.scoped(name)
+    told = json.loads((await ask("can", name, "get", "secrets", "-n", name, "-o", "json"))[1])
+    way = told["paths"][0]["madeBy"][0]["ends"][0]
+    edit, _, notes = way.partition("  # ")
+
+    assert edit == f"kubectl edit scopeinstances.operators.coreos.com {name} && kubectl label namespaces {name} KEY-"
+    assert notes == f"take {name} out of spec.namespaces; a label that spec.namespaceSelector asks for"
+    first, second = edit.replace("KEY", key).split(" && ")
+    await act(world.admin, f"{first}  # {notes.partition('; ')[0]}")
+    assert (await ask("can", name, "get", "secrets", "-n", name))[0] == 0
+    await act(world.admin, second)
+
+    async def gone() -> bool:
+        return (await ask("can", name, "get", "secrets", "-n", name))[0] == 1
+
+    await eventually(gone, within=CONTROLLER_S)

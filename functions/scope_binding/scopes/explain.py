@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import FAMILIES, INSTANCE_UID, TEMPLATE_UID, Family, is_of, reference_to
@@ -17,7 +17,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.origin import Because, Looking, Offer, Origin, edit, kubectl
+from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, edit, kubectl
 from tenantry.model.rbac import BoundSubject, Question, allowing, subject_in
 
 KINDS = frozenset({ROLE_BINDING, CLUSTER_ROLE_BINDING, CLUSTER_ROLE})
@@ -63,13 +63,19 @@ async def _of_binding(
 ) -> tuple[tuple[Because, ...], tuple[str, ...]]:
     """The lines of instance and template that a binding follows from, and what takes it away."""
     about, name, place = key_of(instance), instance["metadata"]["name"], obj["metadata"].get("namespace", "")
-    reach, ends = reach_of(instance), []
+    reach = reach_of(instance)
+    ways: list[str] = []
+    ends: list[str] = []
     template = await look.get(family.template, template_name_of(instance))
-    because = [Because(about, *_reaching(reach, place)), Because(about, "spec.scopeTemplateName", template_name_of(instance))]
-    if place in reach.listed and len(reach.listed) > 1:
-        ends.append(edit(family.instance, name, f"take {place} out of spec.namespaces"))
-    elif place and place not in reach.listed:
-        ends.append(kubectl("label", NAMESPACE, place, more="KEY-  # a label that spec.namespaceSelector asks for"))
+    labels = labels_of(await look.get(NAMESPACE, place)) if place else {}
+    because = [Because(about, *each) for each in _reaching(reach, place, labels)]
+    because.append(Because(about, "spec.scopeTemplateName", template_name_of(instance)))
+    if place in reach.listed:
+        ways.append(edit(family.instance, name, f"take {place} out of spec.namespaces"))
+    if place and (place not in reach.listed or _selects(reach, labels)):
+        ways.append(kubectl("label", NAMESPACE, place, more="KEY-  # a label that spec.namespaceSelector asks for"))
+    if len(reach.listed) > 1 or reach.selector is not None:  # else without its only namespace it would be for the whole cluster
+        ends += all_of(ways)
     if template is not None:
         because += _lines_of_role(obj["roleRef"]["name"], subject, template)
         if subject is not None:
@@ -77,10 +83,18 @@ async def _of_binding(
     return tuple(because), (*ends, *_end(family.instance, instance))
 
 
-def _reaching(reach: Reach, place: str) -> tuple[str, str]:
+def _selects(reach: Reach, labels: Mapping[str, str]) -> bool:
+    return reach.selector is not None and reach.selector.matches(labels)
+
+
+def _reaching(reach: Reach, place: str, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The lines of an instance by which it is for a namespace, or for the whole cluster."""
     if not place:
-        return "spec", "neither namespaces nor namespaceSelector: the whole cluster"
-    return ("spec.namespaces", place) if place in reach.listed else ("spec.namespaceSelector", f"selects {place}")
+        yield "spec", "neither namespaces nor namespaceSelector: the whole cluster"
+    if place in reach.listed:
+        yield "spec.namespaces", place
+    if place and (place not in reach.listed or _selects(reach, labels)):
+        yield "spec.namespaceSelector", f"selects {place}"
 
 
 def _lines_of_role(name: str, subject: BoundSubject | None, template: Object) -> Iterable[Because]:
