@@ -291,10 +291,13 @@ async def test_a_killed_function_loses_nothing_without_a_word(
     for _ in range(KILLS):
         function = keeping.functions[REGISTRATION]
         await asyncio.wait_for(keeping.drain(), DRAINED_S)
-        project, began = f"p-{token()}", now()
+        project = f"p-{token()}"
         home = registration(project)
-        before = (await history(keeping))["decisions"]
-        instance = next(each["process"] for each in reversed(before) if each["service"] == REGISTRATION)
+        await people.namespace(f"team-before-{project}", f"before-{project}")  # who is killed has told something: so it is known
+        await people.until(CONFIG_MAP, "apps.example.com.v1alpha1", registration(f"before-{project}"), bool, within=PROJECTS_S)
+        before = await _settled(keeping, project)
+        instance = next(each["process"] for each in before if each["owner"] == f"project/before-{project}")
+        began = now()
         heard.kill_at = (f"create Namespace {home}", function.kill)
         await people.namespace(f"team-{project}", project)
         await people.until(CONFIG_MAP, "apps.example.com.v1alpha1", home, bool, within=PROJECTS_S * 3)
