@@ -301,6 +301,7 @@ async def test_what_goes_between_the_look_and_the_watches_is_gone(world: World, 
             assert await eventually(gone, within=LOCAL_S)
 
 
+@pytest.mark.one_variant("arguments", "last")
 @pytest.mark.parametrize(
     ("arguments", "last"),
     [

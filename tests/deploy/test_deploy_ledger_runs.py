@@ -283,6 +283,7 @@ async def test_who_may_ask_is_who_may_exec_there(pod: Object, admin: Api) -> Non
 # -- what can go wrong -----------------------------------------------------------------------------------------------
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_a_full_volume_asks_senders_to_come_again(made: Made) -> None:
     """503, which brokers repeat, and what to do in the log; what was answered 204 is kept, and all goes on when there is room."""
     full = made(Mount(size="600k"))
@@ -302,6 +303,7 @@ async def test_a_full_volume_asks_senders_to_come_again(made: Made) -> None:
     assert full.end() == 0
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_a_read_only_volume_ends_it_with_the_way_out(made: Made, pod: Object, tmp_path: Path) -> None:
     """Exit code 2 and what is wrong, on an empty volume and on one with a ledger; until then nobody is ready to be sent to."""
     volume = as_claim(tmp_path, pod)
@@ -320,6 +322,7 @@ async def test_a_read_only_volume_ends_it_with_the_way_out(made: Made, pod: Obje
     assert (await one.ended(), one.said().count("is on a read-only volume") - before) == (2, 1)
 
 
+@LEFT_TO_MAKE_WHOLE
 def test_a_copy_is_asked_where_nobody_may_write(tmp_path: Path) -> None:
     """A copy on a read-only place is read as it is; one that lacks what its writer did not put into it says the way out."""
     path = tmp_path / "ledger.db"
