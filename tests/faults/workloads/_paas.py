@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from tenantry.api.errors import ConflictError
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import Object, annotations_of, is_terminating, object_of
-from tenantry.model.paas.names import ASKED_BY, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID, PARTS
+from tenantry.model.paas.names import ASKED_BY, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID, PARTS, SHARED
 from tenantry.testing.naming import tag_of
 from tenantry.testing.workload import Run, Step, Workload, apply, together
 from tenantry.testing.world import Moment
@@ -134,13 +134,16 @@ def uids(moment: Moment) -> set[str]:
 
 
 def only_what_is_proven_goes(moment: Moment) -> str:
-    """Of what is made for one Paas nothing goes that has not its mark: no label, no name and no prefix proves anything."""
+    """Nothing goes that has neither the mark of a Paas nor that of what several have: no label, name or prefix proves anything."""
     before = moment.change.before
     if not moment.by or moment.change.after is not None or before is None:
         return ""
     if moment.change.key.kind not in ("Namespace", "RoleBinding", "Group", "ClusterResourceQuota", "ResourceQuota"):
         return ""
-    return "" if annotations_of(before).get(PAAS_UID) in uids(moment) else "took away what is not ours"
+    marks = annotations_of(before)
+    if moment.change.key.kind == "ClusterResourceQuota" and SHARED in marks:
+        return ""
+    return "" if marks.get(PAAS_UID) in uids(moment) else "took away what is not ours"
 
 
 def present(objects: Sequence[Object]) -> tuple[dict[str, Object], Spec, dict[str, Object]]:
