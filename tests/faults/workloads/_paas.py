@@ -134,7 +134,7 @@ def uids(moment: Moment) -> set[str]:
 
 
 def only_what_is_proven_goes(moment: Moment) -> str:
-    """Nothing goes that has neither the mark of a Paas nor that of what several have: no label, name or prefix proves anything."""
+    """Nothing goes without the mark of a Paas, or that of what several have: no label, name or prefix proves anything."""
     before = moment.change.before
     if not moment.by or moment.change.after is not None or before is None:
         return ""
