@@ -141,15 +141,19 @@ class Api(Wire):
         except NotFound:
             return None
 
-    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
-        """The resourceVersion of the live object, read without its contents; empty when there is none."""
+    async def head(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
+        """The metadata of the live object, with all of its ``managedFields``, read without its contents; None without one."""
         try:
-            found, _ = await self._sized("GET", kind.path(namespace, name), accept=_METADATA)
+            return (await self._sized("GET", kind.path(namespace, name), accept=_METADATA))[0]
         except KindNotServed:
             raise
         except NotFound:
-            return ""
-        return str(found["metadata"]["resourceVersion"])
+            return None
+
+    async def version(self, kind: Kind, name: str, namespace: str = "") -> str:
+        """The resourceVersion of the live object, read without its contents; empty when there is none."""
+        found = await self.head(kind, name, namespace)
+        return str(found["metadata"]["resourceVersion"]) if found is not None else ""
 
     async def list(
         self,

@@ -14,20 +14,30 @@ import click
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.served import served_resources
-from tenantry.cli.explain.can import Judged, can_told, is_unknown, judged
+from tenantry.cli.explain.asking import Place, Right, Telling, right_told
+from tenantry.cli.explain.can import can_told
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.missing import missing_told
 from tenantry.cli.explain.objects import named_object_told
-from tenantry.cli.explain.printed import can_lines, heading, lacking_lines, object_answer, object_lines, say
+from tenantry.cli.explain.printed import (
+    can_answer,
+    can_lines,
+    heading,
+    lacking_lines,
+    missing_answer,
+    object_answer,
+    object_lines,
+    say,
+)
 from tenantry.cli.explain.reading import Reading
-from tenantry.cli.explain.resources import find, place_of, resource_named
+from tenantry.cli.explain.resources import find, resource_named
 from tenantry.cli.explain.subjects import asked_about
 from tenantry.cli.explain.told import Told
 from tenantry.cli.one_line import OneLine, OneLineGroup, WrongUse, answer_of
 from tenantry.cli.options import kubeconfig_option
 from tenantry.cli.output import output_option, structured
 from tenantry.cli.progress import ReadProgress
-from tenantry.model.rbac import VERBS, Question
+from tenantry.model.rbac import VERBS
 
 PERSON = "tenantry-cli"
 _OBJECT = "object"
@@ -175,22 +185,14 @@ def _told(told: Told, output: str, say_it: Callable[[Told], None]) -> NoReturn:
 
 
 def _say_can(told: Told) -> None:
-    if told.get("unknown"):
-        heading("not known", f"{told['asked']}? No path is to be seen, and not all could be read", good=False)
-    else:
-        heading("yes" if told["allowed"] else "no", told["asked"], good=told["allowed"])
+    heading(*can_answer(told), good=bool(told["allowed"]))
     say(can_lines(told))
 
 
 def _say_missing(told: Told) -> None:
-    if told["allowed"]:
-        heading("nothing is missing", f"{told['asked']}; see `tenantry explain can`", good=True)
-        return
-    if told.get("unknown"):
-        heading("not known", f"{told['asked']}? What may give it could not all be read", good=False)
-    else:
-        heading("missing", told["asked"], good=False)
-    say(lacking_lines(told))
+    heading(*missing_answer(told), good=bool(told["allowed"]))
+    if not told["allowed"]:
+        say(lacking_lines(told))
 
 
 def _say_object(told: Told) -> None:
@@ -199,32 +201,16 @@ def _say_object(told: Told) -> None:
     say(object_lines(told))
 
 
-Telling = Callable[[Judged, str, Reading], Any]
-
-
 async def _can(asked: _Asked, tell: Telling) -> Told:
+    place = Place(_namespace(asked), chosen=bool(asked.namespace))
     who = asked_about(asked.subject, asked.groups)
-    if not asked.verb:
-        raise WrongUse("the verb is empty: write one such as get, list, create, delete, or '*'")
+    right = Right(who, asked.verb, asked.resource, place, asked.subresource, asked.name)
     async with (
         await Api.connect(field_manager=PERSON, kubeconfig=asked.kubeconfig) as api,
         ReadProgress("reading bindings") as progress,
     ):
-        notes: tuple[str, ...] = ()
-        if asked.resource.startswith("/"):
-            if asked.subresource or asked.name:
-                raise WrongUse("a path has neither --name nor --subresource")
-            question = Question(who.user, who.groups, asked.verb, url=asked.resource)
-        else:
-            served = await served_resources(api)
-            named = resource_named(asked.resource, asked.verb, served, subresource=asked.subresource, name=asked.name)
-            place, notes = place_of(named, _namespace(asked), chosen=bool(asked.namespace))
-            parts = {"group": named.group, "resource": named.resource, "subresource": named.subresource, "name": named.name}
-            question, notes = Question(who.user, who.groups, asked.verb, namespace=place, **parts), (*named.notes, *notes)
         reading = Reading(api, await configured(api, asked.config), progress)
-        found = await judged(question, reading, notes)
-        told: Told = await tell(found, who.text, reading)
-        return {**told, "unknown": True} if is_unknown(found) else told
+        return await right_told(right, reading, tell)
 
 
 def _namespace(asked: _Asked) -> str:

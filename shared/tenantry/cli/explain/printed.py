@@ -33,6 +33,22 @@ def heading(answer: str, rest: str, *, good: bool) -> None:
     click.echo(f"{click.style(answer, fg='green' if good else 'red', bold=True)}: {in_a_line(rest)}")
 
 
+def can_answer(told: Told) -> tuple[str, str]:
+    """Whether somebody has a right, and what was asked."""
+    if told.get("unknown"):
+        return "not known", f"{told['asked']}? No path is to be seen, and not all could be read"
+    return "yes" if told["allowed"] else "no", told["asked"]
+
+
+def missing_answer(told: Told) -> tuple[str, str]:
+    """Whether something is missing for a right, and what was asked."""
+    if told["allowed"]:
+        return "nothing is missing", f"{told['asked']}; see `tenantry explain can`"
+    if told.get("unknown"):
+        return "not known", f"{told['asked']}? What may give it could not all be read"
+    return "missing", told["asked"]
+
+
 def can_lines(told: Told) -> Iterator[str]:
     """The paths to a right."""
     if told["paths"] and not told["ours"]:

@@ -22,11 +22,13 @@ from tenantry.api import Api, Listing
 from tenantry.api.errors import TransientError
 from tenantry.cli import THE_KIT, has_kit
 from tenantry.cli.output import is_dumb
+from tenantry.cli.served import ServedKinds
 from tenantry.cli.standing.glyphs import Glyphs, Line, glyphs_for
 from tenantry.cli.standing.look import Sight, look, looked
 from tenantry.cli.standing.printing import redraw
 from tenantry.cli.standing.read import PERSON, Standing, mark_keys
 from tenantry.cli.standing.told import here
+from tenantry.model.config import Config
 from tenantry.model.kinds import Kind, Object
 from tenantry.model.map.seen import kept
 
@@ -210,6 +212,16 @@ class Followed:
             self._on_state()
 
         return note
+
+    @property
+    def served(self) -> ServedKinds:
+        """The kinds of the cluster."""
+        return self._standing.served
+
+    @property
+    def config(self) -> Config:
+        """The configuration by which namespaces are what they are."""
+        return self._standing.seen.config
 
     def kinds_with(self, kind: str, namespace: str, name: str) -> list[Kind]:
         """The kinds of a name that have an object of a name, as they are served: two groups can have one name of a kind."""

@@ -1,7 +1,8 @@
 """``tenantry console``: the map as a page that follows the cluster, served on loopback to who has its address.
 
-`live` keeps the map and `decided` the newest decisions, `asked` answers for one object, `page` is what the browser gets, `app`
-has the routes and lets nobody in without the token.  Nothing here writes to the cluster.
+`live` keeps the map, `decided` the newest decisions, of which `story` and `deeds` make episodes, and `running` what runs the
+functions; `asked` answers for one object and for one right, `page` is what the browser gets, `app` has the routes and lets nobody
+in without the token.  Nothing here writes to the cluster.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _REDIRECT = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" con
 def console(port: int, no_open: bool, ledger: Path | None, kubeconfig: Path | None) -> None:
     """Serve a page with the map of the cluster, which follows it, until Ctrl-C.
 
-    The page shows problems first, then projects, namespaces, roles, scopes, locks, sources and who reaches what; of what you
-    choose whose it is and why; and decisions as they are made, where the configuration has decisions.enabled.  It reads with the
-    rights of your kubeconfig and writes nothing.
+    The page shows problems first; then what people do, what functions do because of it and what that leads to, where the
+    configuration has decisions.enabled; then projects, namespaces, roles, scopes, locks, sources and who reaches what; of what
+    you choose whose it is and why; who can do what; and what runs.  It reads with the rights of your kubeconfig, and writes
+    nothing.
 
     It listens on this machine only, and answers only to who has the address that is printed: do not pass that on.
 
@@ -60,6 +62,7 @@ async def _serve(listener: socket.socket, kubeconfig: Path | None, ledger: Path 
     from tenantry.kit.console.app import App
     from tenantry.kit.console.decided import Decided
     from tenantry.kit.console.live import Live, beside
+    from tenantry.kit.console.running import Running
     from tenantry.serving import server
 
     port = listener.getsockname()[1]
@@ -69,9 +72,11 @@ async def _serve(listener: socket.socket, kubeconfig: Path | None, ledger: Path 
         api = await stack.enter_async_context(await Api.connect(field_manager=PERSON, kubeconfig=kubeconfig))
         _, standing = await look(api, system=False)
         live = await stack.enter_async_context(Live(api, standing).following())
-        decided = Decided(api, ledger, live.news)
+        decided = Decided(api, ledger, live.news, live.followed.config.project_label)
         await stack.enter_async_context(beside(decided.follow()))
-        app = App(live, decided, token, port)
+        running = Running(live)
+        await stack.enter_async_context(beside(running.follow()))
+        app = App(live, decided, running, token, port)
         click.echo(f"console: {url}")
         click.echo("Only this machine reaches it, and only who has this address. It writes nothing. Ctrl-C ends it.")
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -19,11 +19,14 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
+from tenantry.api.errors import ApiError
 from tenantry.cli.one_line import WrongUse
-from tenantry.kit.console.asked import about
+from tenantry.kit.console.asked import about, who_can
 from tenantry.kit.console.decided import Decided
 from tenantry.kit.console.live import Live
 from tenantry.kit.console.page import page, policy
+from tenantry.kit.console.running import Running
+from tenantry.serving.config import ConfigError
 
 KEEP_S = 15.0
 """So often something is sent, so that a page that has gone is noticed."""
@@ -45,9 +48,10 @@ ONLY_GET = "not allowed: this page is for looking, so it answers to GET only"
 class App:
     """The ASGI application."""
 
-    def __init__(self, live: Live, decided: Decided, token: str, port: int) -> None:
+    def __init__(self, live: Live, decided: Decided, running: Running, token: str, port: int) -> None:
         self._live = live
         self._decided = decided
+        self._running = running
         self._prefix = f"/{token}".encode()
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         headers = {**_HEADERS, "content-security-policy": policy()}
@@ -57,6 +61,7 @@ class App:
                 Route("/", self._page, methods=["GET"]),
                 Route("/map", self._map, methods=["GET"]),
                 Route("/about", self._about, methods=["GET"]),
+                Route("/can", self._can, methods=["GET"]),
                 Route("/events", self._events, methods=["GET"]),
             ]
         )
@@ -101,15 +106,21 @@ class App:
         except WrongUse as error:
             return JSONResponse({"error": error.message}, 404)
 
+    async def _can(self, request: Request) -> Response:
+        try:
+            return JSONResponse(await who_can(self._live.api, request.query_params))
+        except (ApiError, ConfigError, WrongUse) as error:
+            return JSONResponse({"error": getattr(error, "message", str(error))}, 400)
+
     async def _events(self, request: Request) -> Response:
-        """Server-sent events: ``map`` (there is a newer one), ``state`` and ``decision``; the id says what a page has had."""
+        """Server-sent events: ``map`` (it is newer), ``state``, ``running``, ``story``; the id says what a page has had."""
         had = request.headers.get("last-event-id") or request.query_params.get("had", "")
         version, _, number = had.partition(".")
         stream = self._stream(_number(version), _number(number))
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _stream(self, version: int, number: int) -> AsyncIterator[str]:
-        live, decided, news, told = self._live, self._decided, self._live.news, None
+        live, decided, news, told, running = self._live, self._decided, self._live.news, None, 0
         yield f"retry: {AGAIN_MS}\n\n"
         with news:
             while not news.ended:
@@ -120,9 +131,12 @@ class App:
                 if live.version != version:
                     version = live.version
                     yield _event("map", {"version": version}, f"{version}.{number}")
-                for each in decided.after(number):
-                    number = each.number
-                    yield _event("decision", each.shown, f"{version}.{number}")
+                if decided.version != number:
+                    number = decided.version
+                    yield _event("story", decided.told, f"{version}.{number}")
+                if self._running.version != running:
+                    running = self._running.version
+                    yield _event("running", self._running.told)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_S):
                         await coming.wait()
@@ -130,7 +144,7 @@ class App:
                 yield ":\n\n"
 
 
-def _event(name: str, data: Mapping[str, Any], number: str = "") -> str:
+def _event(name: str, data: Any, number: str = "") -> str:
     numbered = f"id: {number}\n" if number else ""
     return f"event: {name}\n{numbered}data: {json.dumps(data, ensure_ascii=False)}\n\n"
 

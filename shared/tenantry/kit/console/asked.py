@@ -1,4 +1,4 @@
-"""What the page asks about one object of the map: `tenantry explain KIND/NAME`, and the decisions about it."""
+"""What the page asks: `tenantry explain KIND/NAME` with the decisions about an object, and `explain can` and `why-not`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.api.served import served_resources
+from tenantry.cli.explain.asking import Place, Right, right_told
+from tenantry.cli.explain.can import can_told
 from tenantry.cli.explain.configured import configured
+from tenantry.cli.explain.missing import missing_told
 from tenantry.cli.explain.objects import named_object_told
-from tenantry.cli.explain.printed import object_answer, object_lines
+from tenantry.cli.explain.printed import can_answer, can_lines, lacking_lines, object_answer, object_lines
 from tenantry.cli.explain.reading import Reading
 from tenantry.cli.explain.resources import find
+from tenantry.cli.explain.subjects import asked_about
 from tenantry.cli.one_line import WrongUse
 from tenantry.kit.console.decided import Decided
 from tenantry.kit.console.live import Live
@@ -67,3 +71,28 @@ async def _served(api: Api, kind: str) -> Kind:
     if found is None:
         raise WrongUse(f"the server serves no {kind}")
     return found.kind
+
+
+async def who_can(api: Api, query: Mapping[str, str]) -> dict[str, Any]:
+    """The answer of `tenantry explain can`, and where it is no, that of `why-not`, too.
+
+    ``subject``, ``verb`` and ``resource`` are as these commands take them; without ``namespace`` the whole cluster is meant.
+
+    Raises:
+        WrongUse: something in the question means nothing here; the message says what.
+        ApiError: what decides cannot be read.
+        ConfigError: the configuration cannot be used.
+    """
+    subject, verb, resource, namespace = (query.get(each, "").strip() for each in ("subject", "verb", "resource", "namespace"))
+    if not (subject and verb and resource):
+        raise WrongUse("name who, a verb and a resource, such as jane, get and pods; without a namespace all are meant")
+    if max(map(len, (subject, verb, resource, namespace))) > _LONGEST:
+        raise WrongUse(f"a name is longer than {_LONGEST} characters")
+    reading = Reading(api, await configured(api, None, _CONFIG))
+    right = Right(asked_about(subject), verb, resource, Place(namespace))
+    told = await right_told(right, reading, can_told)
+    answer, rest = can_answer(told)
+    found = {"answer": answer, "rest": rest, "good": bool(told["allowed"]), "lines": [*can_lines(told)], "missing": []}
+    if not told["allowed"]:
+        found["missing"] = [*lacking_lines(await right_told(right, reading, missing_told))]
+    return found

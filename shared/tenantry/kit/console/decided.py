@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.cli.history import decision_causes, decision_head, refused_lines, went_well, write_line
 from tenantry.cli.ledger import ledger_of_cluster
+from tenantry.kit.console.deeds import deed
 from tenantry.kit.console.live import News
+from tenantry.kit.console.story import EPISODES, At, Deed, causes_of, episodes, told
 from tenantry.model.kinds import Object
+from tenantry.serving.installed import descriptors
 from tenantry.serving.ledger.asked import FOREVER, Query, asked_for, decisions, reading
 from tenantry.serving.ledger.store import LedgerError
 
@@ -22,37 +27,32 @@ EVERY_S = 1.0
 FIND_S = 10.0
 """How often a ledger that is not there is looked for."""
 KEPT = 200
-"""Decisions that a page which comes later still gets."""
+"""Decisions that the story is told from."""
 ABOUT = 10
 """Decisions about one object."""
-
-
-class Decision(NamedTuple):
-    """A decision as the page shows it, with its number in this process."""
-
-    number: int
-    shown: dict[str, Any]
+ASKED = 60
+"""Objects of events that are read for one telling, at most: of a flood the newest episodes are told, with less about each."""
 
 
 class Decided:
-    """The newest decisions, as long as it follows the ledger (`follow`).
+    """The newest decisions as a story, as long as it follows the ledger (`follow`).
 
+    ``told`` has the newest episodes as the page shows them, the newest first, and ``version`` counts what differs in it.
     ``missing`` says why there can be none; empty where the ledger is read.
     """
 
-    def __init__(self, api: Api, ledger: Path | None, news: News) -> None:
+    def __init__(self, api: Api, ledger: Path | None, news: News, project_label: str = "") -> None:
         self.missing = "they are being looked for"
+        self.told: list[dict[str, Any]] = []
+        self.version = 0
         self._api = api
         self._path = ledger
         self._given = ledger is not None
         self._news = news
-        self._kept: deque[Decision] = deque(maxlen=KEPT)
+        self._project_label = project_label
+        self._kept: deque[Object] = deque(maxlen=KEPT)
+        self._deeds: dict[At, Deed] = {}
         self._seen = 0
-        self._number = 0
-
-    def after(self, number: int) -> list[Decision]:
-        """Those that came after one, the oldest first."""
-        return [each for each in self._kept if each.number > number]
 
     async def about(self, what: str) -> list[dict[str, Any]]:
         """The newest decisions about an owner or object, the newest first; none where no ledger can be read."""
@@ -80,17 +80,45 @@ class Decided:
                 continue
             self._seen = newest
             self._say("")
-            for each in found:
-                self._number += 1
-                self._kept.append(Decision(self._number, shown(each)))
             if found:
-                self._news.tell()
+                self._kept.extend(found)
+                await self._tell()
             await asyncio.sleep(EVERY_S)
+
+    async def _tell(self) -> None:
+        """Tell the story anew: what its events told of is read once for each, which can join two episodes to one."""
+        asked: set[At] = set()
+        while True:
+            newest = episodes(self._kept, self._deeds)[-EPISODES:]
+            unknown = [at for each in newest for run in each.decisions for at in causes_of(run) if at not in self._deeds]
+            wanted = [at for at in (*(each.began for each in newest), *unknown) if at not in self._deeds][: ASKED - len(asked)]
+            if not wanted:
+                break
+            asked.update(wanted)
+            self._deeds |= zip(
+                wanted, await asyncio.gather(*(deed(each, self._api, self._project_label) for each in wanted)), strict=True
+            )
+        known = {at for run in self._kept for at in causes_of(run)}
+        self._deeds = {at: each for at, each in self._deeds.items() if at in known}
+        self.told = [
+            told(each, self._deeds.get(each.began), about_functions(), [shown(run) for run in each.decisions])
+            for each in reversed(newest)
+        ]
+        self.version += 1
+        self._news.tell()
 
     def _say(self, missing: str) -> None:
         if missing != self.missing:
             self.missing = missing
             self._news.tell()
+
+
+@cache
+def about_functions() -> dict[str, str]:
+    """What each function is for, in the words of its package."""
+    packages = {name: each.units[0][0].partition(".")[0] for name, each in descriptors().items() if each.units}
+    texts = {name: (import_module(package).__doc__ or "").partition("\n")[0] for name, package in packages.items()}
+    return {name: text.partition(": ")[2].rstrip(".") for name, text in texts.items()}
 
 
 def newer(path: Path, seen: int) -> tuple[int, Sequence[Object]]:
