@@ -1,4 +1,4 @@
-"""The story of `tenantry demo`, understood by who has nothing but the page of ``tenantry console`` open: one screen for each step."""
+"""The story of `tenantry demo`, understood by who has nothing but the page of ``tenantry console``: a screen for each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest_asyncio
 from browsing import CONTRAST, NEEDS_CHROMIUM, Page, browser, shown
 from consoles import serving
 from test_up import programs
-from times import HELM_S, LEFT_TO_MAKE_WHOLE
+from times import HELM_S, LEFT_TO_MAKE_WHOLE, VOLUME_S
 from upping import CONFIGURATION, run_up
 
 from tenantry.api import Api
@@ -49,8 +49,16 @@ STEPS = (
     ),
     Told(
         "created ProjectHelmChart demo in cattle-project-p-a: the project asks for the chart apps.example.com/v1alpha1",
-        ("release-provisioning", "made Namespace demo-monitored", "HelmChart demo-monitored", "Helm", "lock-enforcement"),
+        (
+            "release-provisioning",
+            "made Namespace demo-monitored",
+            "HelmChart demo-monitored",
+            "for a while",
+            "Helm, ",
+            "lock-enforcement",
+        ),
         ("project/p-a now", "ProjectHelmChart demo what the project asks for", "Deployed", "demo-monitored release namespace"),
+        ("ServiceAccount cattle-helm-system/helm-demo-monitored",),
     ),
     Told(
         "created RoleBinding alice in cattle-project-p-a: ClusterRole/view for User alice",
@@ -59,7 +67,7 @@ STEPS = (
     ),
     Told(
         "allowed locks to watch and write more kinds, by ClusterRole lockable-kinds-source",
-        ("lock-enforcement", "HelmRelease demo-monitored in cattle-helm-system"),
+        ("lock-enforcement", "the status of HelmRelease demo-monitored"),
         ("HelmRelease demo-monitored the lock on it: Deployed, revision 1 locked",),
     ),
     Told(
@@ -81,7 +89,7 @@ async def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     """``tenantry up`` with the configuration of `make run`, until the module ends."""
     folder = tmp_path_factory.mktemp("up")
     async with run_up(folder / "home", **await asyncio.to_thread(programs, folder)) as up:
-        await up.says("Ready.")
+        await up.says("Ready.", within=VOLUME_S)
         yield Path((await up.says("export KUBECONFIG=")).partition("=")[2])
 
 

@@ -260,6 +260,16 @@ function showHead() {
   }
 }
 
+const LONG = 140;  // letters of a text that is shown in part, with the rest on demand
+const unfolded = new Set();
+function folded(text, properties = {}) {
+  if (text.length <= LONG) return make("p", { ...properties, text });
+  const details = make("details", properties, make("summary", { text: `${text.slice(0, LONG - 40).replace(/\s+\S*$/, "")} …` }), make("p", { text }));
+  details.open = unfolded.has(text);
+  details.addEventListener("toggle", () => { if (details.open) unfolded.add(text); else unfolded.delete(text); });
+  return details;
+}
+
 let problemsShown = 10;
 function showProblems(most) {
   problemsShown = most;
@@ -273,7 +283,7 @@ function showProblems(most) {
     const where = node ? make("button", { text: each.about, onclick: () => reveal(node) }) : each.about;
     return make("article", { class: `card ${each.warns ? "warning" : "error"}` },
       make("p", {}, markOf(each), " ", where),
-      make("p", { class: "soft", text: each.concerns }), make("p", { text: each.told }), make("p", { class: "fix", text: `Fix: ${each.fix}` }));
+      make("p", { class: "soft", text: each.concerns }), folded(each.told), folded(`Fix: ${each.fix}`, { class: "fix" }));
   });
   box.replaceChildren(...cards);
   if (data.problems.length > most) {
@@ -312,6 +322,7 @@ function restore(list, nodes, level, path, open) {
   }
 }
 
+let begun = false;  // the first group was opened: not that of the system, where nobody looks first
 function load(next) {
   const tree = byId("tree"), again = data !== null, had = tree.contains(document.activeElement);
   const open = again ? openLists() : new Map(), at = current && current.node ? pathOf(current.node) : "";
@@ -326,7 +337,7 @@ function load(next) {
   keeping(byId("problems"), byId("problems-title"), () => showProblems(problemsShown));
   restore(tree, data.groups, 1, "", open);
   const drawn = shown();
-  if (!again && drawn.length) toggle(drawn[0], true);
+  if (!begun && drawn.length && drawn[0].node[NAME] !== "namespaces of the system") { begun = true; toggle(drawn[0], true); }
   const near = drawn.find((item) => item.node && pathOf(item.node) === at)
     || drawn.findLast((item) => item.node && at.startsWith(`${pathOf(item.node)}\t`)) || drawn[0];
   if (near) enter(near);

@@ -117,18 +117,32 @@ function objectsOf(phrase) {
       ? make("button", { text, onclick: () => goTo(each.kind, each.namespace, each.name) }) : make("span", { text }));
   });
   const namespace = phrase.objects[0].namespace;
-  return make("li", {}, phrase.says, ...parts, namespace ? ` in ${namespace}` : "", phrase.more);
+  return [phrase.says, ...parts, namespace ? ` in ${namespace}` : "", phrase.more];
 }
 
 function after(ms) {
   return ms < 0 ? "at once" : ms < 10000 ? `${ms} ms later` : `${Math.round(ms / 1000)} s later`;
 }
 
+// What is said of several namespaces with one word is one line.
+function linesOf(phrases) {
+  const lines = [];
+  let before = "";
+  for (const phrase of phrases) {
+    const parts = objectsOf(phrase);
+    if (phrase.says === before && !phrase.more) lines[lines.length - 1].append(";", ...parts.slice(1));
+    else lines.push(make("li", {}, ...parts));
+    before = phrase.more ? "" : phrase.says;
+  }
+  return lines;
+}
+
 function stepOf(step) {
-  const about = [after(step.afterMs), ...(step.about ? [step.about] : [])].join("; ");
-  const noted = step.noted ? [make("p", { class: "soft", text: `${step.did.length ? "and noted" : "noted"} how it stands in ${step.noted}` })] : [];
-  return make("li", {}, make("p", {}, make("strong", { text: step.by }), " ", make("span", { class: "soft", text: about })),
-    make("ul", {}, ...step.did.map(objectsOf)), ...noted);
+  const about = `${step.about ? ` (${step.about})` : ""}, ${after(step.afterMs)}`;
+  const head = [make("strong", { text: step.by }), make("span", { class: "soft", text: about })];
+  if (!step.about && step.did.length === 1) return make("li", {}, ...head, ": ", ...objectsOf(step.did[0]));
+  const noted = step.noted ? [make("p", { class: "soft", text: `${step.did.length ? "and wrote" : "wrote"} the status of ${step.noted}` })] : [];
+  return make("li", {}, make("p", {}, ...head), make("ul", {}, ...linesOf(step.did)), ...noted);
 }
 
 // The owners that an episode is about: what is in the map above its objects, or above their namespaces.
@@ -155,7 +169,7 @@ function standing(node, touched, whole) {
   if (node[ROLE]) row.push(make("span", { text: ` ${data.texts[node[ROLE]]} to ${subjectsOf(node).slice(0, 3).join(", ") || "nobody"}` }));
   const note = [KINDS[kindOf(node)], GLOSSES[node[NOTE]] || node[NOTE]].filter(Boolean).join(": ");
   if (note) row.push(make("span", { class: "soft", text: ` ${note}` }));
-  if (verb === "create" || verb === "") row.push(" ", make("span", { class: "mark new", text: verb ? "made" : "changed by somebody" }));
+  if (verb === "create" || verb === "") row.push(" ", make("span", { class: "mark new", text: verb ? "made" : "by somebody" }));
   row.push(...problemsOf(node).map((each) => markOf(each)));
   return make("li", {}, ...row, ...(below.length ? [make("ul", {}, ...below)] : []));
 }
@@ -233,7 +247,7 @@ function takeStory(next) {
   story = next;
   drawStory();
   if (!story.length) return;
-  byId("no-decisions").textContent = "The newest first, as it happens: what somebody did, what functions did because of it, and what stands now.";
+  byId("no-decisions").textContent = "";
   if (before && before !== story[0].id) byId("news").textContent = story[0].text;
 }
 
@@ -292,8 +306,8 @@ function drawRunning() {
   const bad = well < running.services.length || letters.length > 0 || running.notReady.length > 0;
   byId("runs").hidden = false;
   byId("runs").className = `toggle ${bad ? "bad" : ""}`;
-  byId("runs").textContent = `${bad ? "⚠ " : ""}${well} of ${running.services.length} functions well, backlog ${running.backlog.waiting ?? "unknown"}, ${
-    letters.length || "no"} dead ${letters.length === 1 ? "letter" : "letters"}`;
+  const given = letters.length ? `, dead letters ${letters.length}` : "";
+  byId("runs").textContent = `${bad ? "⚠ " : ""}${well} of ${running.services.length} functions well, backlog ${running.backlog.waiting ?? "unknown"}${given}`;
 }
 byId("runs").addEventListener("click", () => byId("running-title").focus());
 setInterval(() => { if (!document.hidden && !paused) drawRunning(); }, AGES_MS);

@@ -16,7 +16,7 @@ from tenantry.cli.history import decision_causes, decision_head, refused_lines, 
 from tenantry.cli.ledger import ledger_of_cluster
 from tenantry.kit.console.deeds import deed
 from tenantry.kit.console.live import News
-from tenantry.kit.console.story import EPISODES, At, Deed, causes_of, episodes, told
+from tenantry.kit.console.story import EPISODES, At, Deed, causes_of, episodes, is_put_right, told
 from tenantry.model.kinds import Object
 from tenantry.serving.installed import descriptors
 from tenantry.serving.ledger.asked import FOREVER, Query, asked_for, decisions, reading
@@ -72,18 +72,22 @@ class Decided:
             await self._news.heard.wait()
             try:
                 newest, found = await asyncio.to_thread(newer, await self._file(), self._seen)
+                self._seen = newest
+                self._say("")
+                if found:
+                    self._kept.extend(found)
+                    await self._tell()
             except (ApiError, LedgerError) as error:
-                if not self._given:
-                    self._path = None
-                self._say(str(error))
-                await asyncio.sleep(FIND_S)
-                continue
-            self._seen = newest
-            self._say("")
-            if found:
-                self._kept.extend(found)
-                await self._tell()
+                await self._later(str(error))
+            except Exception as error:  # the page stays, and says what is wrong
+                await self._later(f"what was decided could not be told ({error!r}); `tenantry history` may say more")
             await asyncio.sleep(EVERY_S)
+
+    async def _later(self, why: str) -> None:
+        if not self._given:
+            self._path = None
+        self._say(why)
+        await asyncio.sleep(FIND_S)
 
     async def _tell(self) -> None:
         """Tell the story anew: what its events told of is read once for each, which can join two episodes to one."""
@@ -95,10 +99,9 @@ class Decided:
             if not wanted:
                 break
             asked.update(wanted)
-            self._deeds |= zip(
-                wanted, await asyncio.gather(*(deed(each, self._api, self._project_label) for each in wanted)), strict=True
-            )
-        known = {at for run in self._kept for at in causes_of(run)}
+            found = await asyncio.gather(*map(self._deed, wanted))
+            self._deeds |= zip(wanted, found, strict=True)
+        known = {at for run in self._kept for at in causes_of(run)}  # what is older is told no more
         self._deeds = {at: each for at, each in self._deeds.items() if at in known}
         self.told = [
             told(each, self._deeds.get(each.began), about_functions(), [shown(run) for run in each.decisions])
@@ -106,6 +109,9 @@ class Decided:
         ]
         self.version += 1
         self._news.tell()
+
+    async def _deed(self, at: At) -> Deed:
+        return await deed(at, self._api, self._project_label, put_right=is_put_right(at, self._kept))
 
     def _say(self, missing: str) -> None:
         if missing != self.missing:

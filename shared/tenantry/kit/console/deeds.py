@@ -37,8 +37,8 @@ _RECENT_S = 20.0
 _WATCHED = "tenantry.dev/aggregate-to-lock-source=true"
 
 
-async def deed(at: At, api: Api, project_label: str) -> Deed:
-    """What is known of an event."""
+async def deed(at: At, api: Api, project_label: str, *, put_right: bool) -> Deed:
+    """What is known of an event; ``put_right``: a function of ours wrote the object just afterwards."""
     if at.key == SWEEP:
         return Deed("The schedule came round, and every owner was looked at", "the schedule")
     try:
@@ -49,7 +49,11 @@ async def deed(at: At, api: Api, project_label: str) -> Deed:
             late = time.time() - at.when > _RECENT_S
             return Deed(f"{in_words(at.key)} {'was deleted, or changed before' if late else 'was deleted'}", "somebody")
         found = told_of(at, live, project_label)
-        return found if found.by or not found.release else await _in_sight(at, api, found)
+        if found.by:
+            return found
+        if put_right:
+            return Deed(f"Somebody changed {in_words(at.key)}", "somebody", changed=True)
+        return await _in_sight(at, api, found) if found.release else found
     except ApiError:  # who may not read it is told no more than its name
         return Deed(f"Something happened to {in_words(at.key)}")
 
@@ -80,7 +84,7 @@ def _writers(at: At, live: Object) -> list[str]:
 
 def _who(manager: str) -> tuple[str, bool]:
     """Whom a field manager stands for, and whether that is a person."""
-    if manager == _HELM:
+    if manager.lower() == _HELM:  # it calls itself Helm for its records, and helm for the rest
         return "Helm", False
     if manager.startswith(_KUBERNETES):
         return "Kubernetes", False

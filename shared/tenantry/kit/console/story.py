@@ -24,6 +24,7 @@ UNSURE_S = 10.0
 EARLY_S = 0.05
 TOGETHER_S = 0.7
 """Events of one object within it are one deed."""
+PUT_RIGHT_S = 5.0
 SWEEP = Key("", "", "", "")
 _FIELDS = 3
 _SAID: Mapping[str, str] = {"create": "made", "delete": "deleted"}
@@ -132,6 +133,12 @@ def _maker(at: At, deed: Deed, found: Sequence[Episode]) -> Episode | None:
     return None
 
 
+def is_put_right(at: At, runs: Iterable[Object]) -> bool:
+    """Whether a run wrote the object of an event just afterwards: then what somebody wrote may be there no more."""
+    after = (run for run in runs if 0 <= seconds(run["time"]) - at.when <= PUT_RIGHT_S)
+    return any(key_in(write) == at.key and write["verb"] != "status" for run in after for write in run["writes"])
+
+
 def causes_of(run: Object) -> list[At]:
     """The events of a decision, in order."""
     found = []
@@ -163,8 +170,10 @@ def told(episode: Episode, deed: Deed | None, about: Mapping[str, str], shown: S
     key, when = episode.began
     steps = [*_steps(episode, deed, about), *_besides(episode)]
     steps.sort(key=lambda each: each["afterMs"])
-    touched = [(key, ""), *((key_in(each), each["verb"]) for run in episode.decisions for each in run["writes"])]
-    verbs = {key: verb for key, verb in touched if verb != "status"}
+    verbs = {key: ""}
+    for write in (each for run in episode.decisions for each in run["writes"] if each["verb"] != "status"):
+        if verbs.get(key_in(write)) not in ("", "create") or write["verb"] == "delete":
+            verbs[key_in(write)] = write["verb"]
     return {
         "id": f"{key.kind} {key.namespace} {key.name} {when}",
         "at": f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}",
@@ -198,7 +207,7 @@ def _steps(episode: Episode, deed: Deed | None, about: Mapping[str, str]) -> Ite
             "about": about.get(function, ""),
             "afterMs": round((seconds(first["time"]) - episode.began.when) * 1000),
             "did": [*_phrases(loud, episode.began.key if deed is not None and deed.changed else SWEEP)],
-            "noted": few(list(quiet), 3) if quiet else "",
+            "noted": few(list(quiet), 2) if quiet else "",
         }
 
 
@@ -208,17 +217,20 @@ def _is_quiet(write: Object) -> bool:
     return write["verb"] == "status" or (write["verb"] == "update" and all(each.startswith(_QUIET) for each in fields))
 
 
-def _phrases(writes: Iterable[Object], root: Key) -> Iterator[dict[str, Any]]:
+def _phrases(writes: Sequence[Object], root: Key) -> Iterator[dict[str, Any]]:
     """What was done, objects of one namespace together: ``says`` them, and with what ``more``."""
     together: dict[tuple[str, str], list[Key]] = {}
     single: list[dict[str, Any]] = []
+    taken = {key_in(each): each for each in writes if each["verb"] == "delete"}
     for write in writes:
         key, verb = key_in(write), str(write["verb"])
-        if gone := write.get("subjectsRemoved"):
-            more = " is gone" if verb == "delete" else ""
-            single.append(_phrase(f"took {write.get('role', 'a role')} from {_people(gone)}:", [key], more))
-        if come := write.get("subjectsAdded"):
-            single.append(_phrase(f"gave {_people(come)} {write.get('role', 'a role')} by", [key]))
+        gone, come, role = write.get("subjectsRemoved"), write.get("subjectsAdded"), write.get("role", "a role")
+        if verb == "create" and come and key in taken:
+            single.append(_phrase(f"gave {_people(come)} {role} for a while, by", [key]))
+        elif come:
+            single.append(_phrase(f"gave {_people(come)} {role} by", [key]))
+        if gone and not (verb == "delete" and any(each["verb"] == "create" and key_in(each) == key for each in writes)):
+            single.append(_phrase(f"took {role} from {_people(gone)}:", [key], " is gone" if verb == "delete" else ""))
         if gone or come:
             continue
         if verb == "update":
@@ -248,13 +260,14 @@ def _people(subjects: Collection[str]) -> str:
 def _besides(episode: Episode) -> Iterator[dict[str, Any]]:
     by: dict[str, list[At]] = {}
     for at, deed in episode.besides.items():
-        by.setdefault(deed.by, []).append(at)
+        if at.key not in episode.made:  # that a Job of ours ran is no news
+            by.setdefault(deed.by, []).append(at)
     for who, several in by.items():
         keys = list(dict.fromkeys(at.key for at in sorted(several, key=lambda at: at.when)))
         yield {
             "by": who,
             "about": "",
             "afterMs": round((min(at.when for at in several) - episode.began.when) * 1000),
-            "did": [_phrase("changed", keys)],
+            "did": [_phrase("wrote", keys)],
             "noted": "",
         }
