@@ -25,6 +25,8 @@ class Console:
         self.session = session
         self.origin, _, rest = url.partition("://")[2].partition("/")
         self.token = rest.rstrip("/")
+        self.had = ""
+        """The id of the last event of a stream, as a page that comes again sends it."""
 
     async def get(self, path: str = "", **parameters: str) -> Any:
         """An answer as JSON, or as text where it is none."""
@@ -37,22 +39,23 @@ class Console:
         """The stream: names and data."""
         async with self.session.get(self.url + "events", params={"had": had}) as answer:
             assert answer.content_type == "text/event-stream"
-            yield _events(answer)
+            yield self._events(answer)
+
+    async def _events(self, answer: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, Any]]:
+        name = ""
+        async for line in answer.content:
+            field, _, value = line.decode().rstrip("\n").partition(": ")
+            if field == "event":
+                name = value
+            elif field == "id":
+                self.had = value
+            elif field == "data":
+                yield name, json.loads(value)
 
     async def end(self) -> int:
         """Ctrl-C; the exit code."""
         self.process.send_signal(signal.SIGINT)
         return await asyncio.wait_for(self.process.wait(), LOCAL_S)
-
-
-async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, Any]]:
-    name = ""
-    async for line in answer.content:
-        field, _, value = line.decode().rstrip("\n").partition(": ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            yield name, json.loads(value)
 
 
 async def awaited(events: AsyncIterator[tuple[str, Any]], wanted: str, holds: Any = bool) -> Any:

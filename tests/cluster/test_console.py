@@ -23,14 +23,14 @@ from tenantry.api.errors import Forbidden
 from tenantry.kit.console.app import NO_HOST, NO_TOKEN, ONLY_GET
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT
+from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
 
 pytestmark = LEFT_TO_MAKE_WHOLE
 
-PATHS = ("", "map", "about?kind=Namespace&name=default", "events")
+PATHS = ("", "map", "about?kind=Namespace&name=default", "can?subject=a&verb=get&resource=pods", "events")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -145,29 +145,82 @@ async def test_what_comes_is_told(console: Console, people: People, project: str
         await awaited(events, "state", lambda state: state == {"old": "", "noDecisions": ""})
         await people.namespace(name, f"p-{name}")
 
-        def about(decision: Any) -> bool:
-            return f"create Namespace {registration(f'p-{name}')}" in [each["text"] for each in decision["writes"]]
+        def about(story: Any) -> bool:
+            return f"created Namespace {name}, in project p-{name}" in story[0]["text"] and bool(made(story))
 
-        decision = await awaited(events, "decision", about)
-        assert decision["causes"][0].startswith(f"because of Namespace {name} (")
+        def made(story: Any) -> list[Any]:
+            (step,) = [each for each in story[0]["steps"] if each["by"] == FUNCTION] or [{"did": []}]
+            return [each for each in step["did"] if registration(f"p-{name}") in [it["name"] for it in each["objects"]]]
+
+        (episode, *_) = await awaited(events, "story", about)
+        assert [each["says"] for each in made([episode])] == ["made"]
+        assert episode["decisions"][0]["causes"][0].startswith(f"because of Namespace {name} (")
         while registration(f"p-{name}") not in json.dumps((await console.get("map"))["groups"]):
             await awaited(events, "map")
     assert (await console.get("map"))["version"] > before
 
 
-async def test_a_page_that_comes_again_gets_what_it_missed(console: Console, project: str) -> None:
-    """A stream that breaks goes on behind what its page has had: no map again, no decision again."""
-    newest = (await console.get("map"))["version"]
+async def test_a_page_that_comes_again_gets_what_it_missed(console: Console, people: People, project: str) -> None:
+    """A stream that breaks goes on behind what its page has had: no map again, no story again until there is more of it."""
     async with console.events() as events:
-        first = await awaited(events, "decision")
-    async with console.events(f"{newest}.1") as events:
+        await awaited(events, "story")
+        await awaited(events, "running")
+    had = console.had.split(".")
+    async with console.events(console.had) as events:
+        await people.namespace(f"again-{project}", f"q-{project}")
         async for name, data in events:
-            assert name != "map" or data["version"] > newest
-            if name == "decision":
+            assert name != "map" or data["version"] > int(had[0])
+            if name == "story":
                 break
-        assert data != first
+        assert f"again-{project}" in json.dumps(data)
     async with console.session.get(console.url + "events", headers={"Last-Event-ID": "a.b"}) as answer:
         assert answer.status == 200
+
+
+async def test_who_can_do_what_is_answered(console: Console, people: People, admin: Api, project: str) -> None:
+    """As by `tenantry explain can`, with its paths; where it is no, what is missing; without a namespace for all of them."""
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": f"ann-{project}"}
+    await admin.create(ROLE_BINDING, obj(ROLE_BINDING, "ann", f"team-{project}", roleRef=ref, subjects=[subject]))
+    asked = {"subject": f"ann-{project}", "verb": "get", "resource": "pods", "namespace": f"team-{project}"}
+
+    async def answered() -> Any:
+        return await console.get("can", **asked)
+
+    found = await eventually(answered, lambda each: each["good"], what="the binding is in force")
+    assert (found["answer"], found["missing"]) == ("yes", [])
+    assert any(f"binds User ann-{project} to " in line and "view" in line for line in found["lines"])
+    assert "SubjectAccessReview agrees" in found["lines"]
+
+    for change in ({"verb": "delete"}, {"namespace": ""}):
+        found = await console.get("can", **{**asked, **change})
+        assert (found["answer"], found["good"]) == ("no", False)
+        assert found["missing"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "name who, a verb and a resource"),
+        ({"subject": "sa:x", "verb": "get", "resource": "pods"}, "a ServiceAccount is written sa:NS/NAME"),
+        ({"subject": "jane", "verb": "get", "resource": "podz"}, "the server serves no resource 'podz'; did you mean"),
+        ({"subject": "j" * 600, "verb": "get", "resource": "pods"}, "a name is longer than"),
+    ],
+)
+async def test_a_question_that_means_nothing_is_said(console: Console, asked: dict[str, str], says: str) -> None:
+    """With what to write instead, as the command says it."""
+    assert (await console.get("can", **asked))["error"].startswith(says)
+
+
+async def test_what_runs_is_shown(console: Console, project: str) -> None:
+    """The functions with their last sweep, the backlog and dead letters, as `tenantry status` has them."""
+    async with console.events() as events:
+        found = await awaited(events, "running", lambda each: each.get("services"))
+    mine = {each["name"]: each for each in found["services"]}
+    assert (mine[FUNCTION]["up"], mine[FUNCTION]["everySeconds"]) == (True, 600)
+    assert {each["well"] for name, each in mine.items() if name != FUNCTION} == {True}
+    assert isinstance(found["backlog"]["waiting"], int)
+    assert (found["deadLetters"], found["unread"]) == ([], {})
 
 
 async def test_ctrl_c_ends_it_at_once(control_plane: ControlPlane, ledger: Path, tmp_path: Path) -> None:
@@ -209,6 +262,11 @@ async def test_it_has_the_rights_of_its_kubeconfig(control_plane: ControlPlane, 
         assert "rolebindings.rbac.authorization.k8s.io" in dict(found["unread"])
         said = await awaited(events, "state", lambda state: state["noDecisions"].startswith("which ledger"))
         assert "name it with --ledger" in said["noDecisions"]
+        runs = await awaited(events, "running", lambda each: each.get("unread"))
+        assert "dead letters" in runs["unread"]
+        about = await other.get("can", subject="jane", verb="get", resource="pods", namespace="default")
+        assert about["answer"] == "not known"
+        assert any("you may not read: " in line for line in about["lines"])
         asked = {"kind": "ConfigMap", "name": "dummy.cattle.io.v1alpha1", "namespace": registration(project)}
         assert (await other.get("about", **asked))["error"].startswith("you may not read ConfigMap dummy.cattle.io.v1alpha1")
 

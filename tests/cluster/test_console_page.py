@@ -25,6 +25,7 @@ from tenantry.cli.standing.read import Standing
 from tenantry.kit.console.app import App
 from tenantry.kit.console.decided import Decided
 from tenantry.kit.console.live import Live, drawn
+from tenantry.kit.console.running import Running
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.map import map_of
@@ -91,7 +92,8 @@ async def test_it_fits_and_can_be_read(
     await opened(page, console)
     await find(page, registration(world.good))
     await shown(page, "document.getElementById('about').innerText", lambda text: "ours" in text)
-    await shown(page, "document.querySelectorAll('#decisions details').length")
+    await shown(page, "document.querySelectorAll('#newest article').length")
+    await shown(page, "document.querySelectorAll('#running tbody tr').length")
     assert await page.run("document.documentElement.scrollWidth") <= width
     assert await page.run(CONTRAST) == []
     await page.run("window.scrollTo(0, 0)")
@@ -128,19 +130,90 @@ async def test_what_is_chosen_is_explained(page: Page, console: Console, world: 
     await shown(page, "document.getElementById('about').innerText", lambda text: "it is no object of its own" in text)
 
 
-async def test_a_decision_leads_to_what_it_wrote(page: Page, console: Console, people: People) -> None:
-    """The decision about a namespace that comes is on top; it opens with its cause, and its write leads to the object."""
+async def test_an_episode_leads_to_what_was_made(page: Page, console: Console, people: People) -> None:
+    """What was done about a namespace that comes is on top, with its decisions on demand; what was made leads to the map."""
     await opened(page, console)
     name = f"decided-{token()}"
     await people.namespace(name, f"p-{name}")
     home = registration(f"p-{name}")
-    found = f"[...document.querySelectorAll('#decisions button')].find((each) => each.textContent === 'create Namespace {home}')"
+    found = f"[...document.querySelectorAll('#newest .steps button')].find((each) => each.textContent === 'Namespace {home}')"
     await shown(page, f"!!{found}")
-    await shown(page, f"all.some((node) => node[NAME] === {json.dumps(home)})")
-    text = await page.run(f"(({found}).closest('details').open = true, ({found}).closest('details').innerText)")
+    assert f"project/p-{name} now" in await page.run("document.getElementById('newest').innerText")
+    text = await page.run(
+        "document.querySelectorAll('#newest details').forEach((each) => { each.open = true; });"
+        "document.getElementById('newest').innerText"
+    )
     assert f"because of Namespace {name} (" in text
+    assert f"create Namespace {home}" in text
     await page.run(f"({found}).click()")
     assert await page.run("document.activeElement.querySelector('.title').textContent") == home
+
+
+async def test_an_earlier_episode_stays_open(page: Page, console: Console, people: People) -> None:
+    """What somebody opened stays open, and the focus in it, when something new happens."""
+    await opened(page, console)
+    await shown(page, "document.querySelectorAll('#earlier > details').length")
+    summary = "document.querySelector('#earlier > details > summary')"
+    text = await page.run(f"({summary}.focus(), {summary}.textContent)")
+    await page.press("Enter")
+    await shown(page, "!!document.querySelector('#earlier > details[open] article')")
+    name = f"later-{token()}"
+    await people.namespace(name, f"p-{name}")
+    await shown(page, "document.querySelector('#newest .deed').textContent", lambda told: name in told)
+    assert await page.run("document.activeElement.textContent") == text
+    assert await page.run("document.activeElement.parentElement.open")
+
+
+async def test_who_can_do_what_is_asked_by_keys(page: Page, console: Console, world: World) -> None:
+    """The form is filled and sent by the keyboard alone; the answer is a status that screen readers tell, and no is explained."""
+    await opened(page, console)
+    await page.run("document.querySelector('#can input').focus()")
+    for text in ("alice", "delete", "pods", registration(world.good)):
+        await page.type(text)
+        await page.press("Tab")
+    assert await page.run("document.activeElement.textContent") == "Ask"
+    await page.press("Enter")
+    told = await shown(page, "document.getElementById('can-answer').innerText", lambda text: "What is missing" in text)
+    assert told.startswith(f"no: User alice may delete pods in namespace {registration(world.good)}")
+    assert await page.run("document.getElementById('can-answer').getAttribute('role')") == "status"
+    await page.run("document.querySelector('#can [name=verb]').value = 'get'; document.querySelector('#can [name=verb]').focus()")
+    await page.press("Enter")
+    await shown(page, "document.getElementById('can-answer').innerText", lambda text: text.startswith("yes: User alice may get"))
+    assert page.problems == []
+    assert {each.startswith(console.url) for each in page.requests} == {True}
+
+
+async def test_everything_has_a_name_for_who_hears_it(page: Page, console: Console) -> None:
+    """Sections are regions with headings, fields have labels, the table has headers, and no button is without a name."""
+    await opened(page, console)
+    await shown(page, "document.querySelectorAll('#running tbody tr').length")
+    await shown(page, "document.querySelectorAll('#newest article').length")
+    nodes = (await page.ask("Accessibility.getFullAXTree"))["nodes"]
+    named = [
+        (node["role"]["value"], node.get("name", {}).get("value", "").strip())
+        for node in nodes
+        if not node.get("ignored") and "role" in node
+    ]
+    titles = ("Problems", "What happened, and what came of it", "Map", "Whose it is, and why", "Who can do what", "What runs")
+    for title_ in titles:
+        assert {("region", title_), ("heading", title_)} <= set(named), title_
+    assert ("form", "Who can do what") in named
+    fields = {name for role, name in named if role in ("textbox", "combobox", "searchbox")}
+    assert fields == {"Find a project, namespace, object or person", "Who", "may", "of", "in namespace"}
+    assert {("columnheader", each) for each in ("Function", "State", "Last sweep", "Every")} <= set(named)
+    assert ("rowheader", "namespace-registration") in named
+    assert not [role for role, name in named if role in ("button", "treeitem", "textbox", "combobox") and not name]
+
+
+async def test_what_runs_is_one_key_away(page: Page, console: Console) -> None:
+    """The button at the top says how many functions are well, and leads to their table."""
+    await opened(page, console)
+    text = await shown(page, "document.getElementById('runs').textContent")
+    assert "15 of 15 functions well, backlog" in text
+    await page.run("document.getElementById('runs').focus()")
+    await page.press("Enter")
+    assert await page.run("document.activeElement.id") == "running-title"
+    assert await page.run("document.querySelectorAll('#running tbody tr').length") == 15
 
 
 async def test_problems_come_first(page: Page, console: Console, world: World) -> None:
@@ -174,7 +247,7 @@ async def test_ten_thousand_namespaces_are_ready_at_once(page: Page, admin: Api)
     port = listener.getsockname()[1]
     live = Live(admin, Standing(large(1000, 9)))
     (live.text, _), live.version = drawn(Standing(large(1000, 9)), 1, datetime.now(UTC)), 1
-    app = App(live, Decided(admin, None, live.news), "t", port)
+    app = App(live, Decided(admin, None, live.news), Running(live), "t", port)
     serving_it = server.make_server(app, "127.0.0.1", port)
     task = asyncio.create_task(serving_it.serve(sockets=[listener]))
     try:

@@ -69,6 +69,7 @@ STEPS = (
         "allowed locks to watch and write more kinds, by ClusterRole lockable-kinds-source",
         ("lock-enforcement", "the status of HelmRelease demo-monitored"),
         ("HelmRelease demo-monitored the lock on it: Deployed, revision 1 locked",),
+        ("RightMissing",),
     ),
     Told(
         "changed ConfigMap demo-monitored-dashboard in demo-monitored",
@@ -78,7 +79,7 @@ STEPS = (
     Told(
         "RoleBinding alice in cattle-project-p-a was deleted",
         ("rbac-aggregation", "took Role/demo-monitored-view from User alice"),
-        ("project/p-a now", "Nobody", "gone RoleBinding demo-monitored-view in demo-monitored"),
+        ("project/p-a now", "Nobody", "gone RoleBinding alice", "gone RoleBinding demo-monitored-view in demo-monitored"),
         ("User alice: ",),
     ),
 )

@@ -47,7 +47,9 @@ async def deed(at: At, api: Api, project_label: str, *, put_right: bool) -> Deed
         live = await read(kind, at.key.name, at.key.namespace) if kind is not None else None
         if live is None:
             late = time.time() - at.when > _RECENT_S
-            return Deed(f"{in_words(at.key)} {'was deleted, or changed before' if late else 'was deleted'}", "somebody")
+            return Deed(
+                f"{in_words(at.key)} {'was deleted, or changed before' if late else 'was deleted'}", "somebody", is_gone=True
+            )
         found = told_of(at, live, project_label)
         if found.by:
             return found

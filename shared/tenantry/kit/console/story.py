@@ -7,6 +7,7 @@ is the deed of a person, or a sweep.  Pure: what is known of the objects of even
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,6 +29,7 @@ PUT_RIGHT_S = 5.0
 SWEEP = Key("", "", "", "")
 _FIELDS = 3
 _SAID: Mapping[str, str] = {"create": "made", "delete": "deleted"}
+_CONDITION = re.compile(r"status\.conditions\[(\w+)\](?:\.status)?")
 _QUIET = "metadata.finalizers["
 
 
@@ -51,6 +53,7 @@ class Deed:
     release: str = ""
     changed: bool = False
     """The object was there before."""
+    is_gone: bool = False
 
 
 @dataclass(slots=True)
@@ -170,7 +173,7 @@ def told(episode: Episode, deed: Deed | None, about: Mapping[str, str], shown: S
     key, when = episode.began
     steps = [*_steps(episode, deed, about), *_besides(episode)]
     steps.sort(key=lambda each: each["afterMs"])
-    verbs = {key: ""}
+    verbs = {key: "delete" if deed is not None and deed.is_gone else ""}
     for write in (each for run in episode.decisions for each in run["writes"] if each["verb"] != "status"):
         if verbs.get(key_in(write)) not in ("", "create") or write["verb"] == "delete":
             verbs[key_in(write)] = write["verb"]
@@ -200,14 +203,16 @@ def _steps(episode: Episode, deed: Deed | None, about: Mapping[str, str]) -> Ite
     for function, runs in by.items():
         writes = [write for run in runs for write in run["writes"]]
         loud = [each for each in writes if not _is_quiet(each)]
-        quiet = dict.fromkeys(in_words(key_in(each)) for each in writes if _is_quiet(each))
+        quiet: dict[Key, list[str]] = {}
+        for each in filter(_is_quiet, writes):
+            quiet.setdefault(key_in(each), []).extend(_conditions(each))
         first = next((run for run in runs if any(not _is_quiet(each) for each in run["writes"])), runs[0])
         yield {
             "by": function,
             "about": about.get(function, ""),
             "afterMs": round((seconds(first["time"]) - episode.began.when) * 1000),
             "did": [*_phrases(loud, episode.began.key if deed is not None and deed.changed else SWEEP)],
-            "noted": few(list(quiet), 2) if quiet else "",
+            "noted": few([f"{in_words(key)}{'' if loud else _in_brackets(types)}" for key, types in quiet.items()], 2),
         }
 
 
@@ -215,6 +220,18 @@ def _is_quiet(write: Object) -> bool:
     """Whether a write is only for the books: a status, a finalizer."""
     fields = [*write.get("changed", ()), *write.get("givenUp", ())]
     return write["verb"] == "status" or (write["verb"] == "update" and all(each.startswith(_QUIET) for each in fields))
+
+
+def _conditions(write: Object) -> Iterator[str]:
+    """The conditions that a write of a status turned."""
+    for path in write.get("changed", ()):
+        if (found := _CONDITION.fullmatch(path)) is not None:
+            yield found[1]
+
+
+def _in_brackets(types: Iterable[str]) -> str:
+    found = list(dict.fromkeys(types))
+    return f" ({', '.join(found)})" if found else ""
 
 
 def _phrases(writes: Sequence[Object], root: Key) -> Iterator[dict[str, Any]]:
