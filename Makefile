@@ -57,7 +57,7 @@ volume: setup ## the tests that take a sample in a test run, at full size, and t
 	@TENANTRY_FULL_SIZE=1 TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python -m pytest tests/cluster/test_releases_helm.py tests/cluster/test_helm_controller.py \
 	  tests/attacks/test_attack_letters.py tests/attacks/test_attack_records.py tests/attacks/test_attack_job_tokens.py \
 	  tests/attacks/test_attack_sizes_scopes.py tests/attacks/test_attack_sizes_releases.py \
-	  tests/attacks/test_attack_sizes_dashboards.py
+	  tests/attacks/test_attack_sizes_dashboards.py tests/cluster/test_console_size.py
 
 flux: setup ## the tests with the real source-controller and kustomize-controller of Flux, one at a time (built once, about 10 minutes)
 	@$(BIN)/tenantry cluster build flux

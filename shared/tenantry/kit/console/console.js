@@ -80,9 +80,14 @@ byId("about").parentElement.addEventListener("keydown", (event) => { if (event.k
 
 // -- decisions -----------------------------------------------------------------------------------------------
 
+let index = null, indexed = null;  // the nodes of the map that is shown, by kind, namespace and name
 function nodeNamed(kind, namespace, name) {
-  const wanted = `${kind}\n${namespace}\n${name}`;
-  return all.find((node) => keyOf(node) === wanted);
+  if (indexed !== data) {
+    index = new Map();
+    for (const node of all) if (!index.has(keyOf(node))) index.set(keyOf(node), node);
+    indexed = data;
+  }
+  return index.get(`${kind}\n${namespace}\n${name}`);
 }
 
 function goTo(kind, namespace, name) {
