@@ -135,7 +135,7 @@ async def test_what_comes_is_seen(page: Page, console: Console, admin: Api) -> N
 
 @pytest.mark.parametrize(("verb", "answer"), [("delete", "yes"), ("impersonate", "no")])
 async def test_who_can_is_answered(console: Console, verb: str, answer: str) -> None:
-    """A question about one of all these bindings is answered with its path; a no, for which all are read, with what is missing."""
+    """A question about one of all these bindings is answered with its path; for a no, all are read; it says what is missing."""
     began = time.monotonic()
     found = await console.get("can", subject=f"dev-{PROJECTS - 1}", verb=verb, resource="pods", namespace=LAST)
     print(f"who can: {answer} after {time.monotonic() - began:.1f} s")
