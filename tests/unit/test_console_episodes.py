@@ -107,7 +107,7 @@ def test_what_helm_does_belongs_to_who_asked_for_it() -> None:
     deeds = {At(RECORD, causes_of(runs[1])[0].when): Deed("Helm created it", "Helm", is_person=False, release="demo")}
     (found,) = episodes(runs, deeds)
     assert began([found]) == [(WANTED, 2)]
-    steps = told(found, None, {}, [{"well": True, "refused": []}])["steps"]
+    steps = told(found, {}, {}, [{"well": True, "refused": []}])["steps"]
     assert [(each["by"], each["afterMs"] > 5000) for each in steps] == [
         ("release-provisioning", False), ("Helm", True), ("lock-enforcement", True),
     ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_it_is_told_in_plain_words() -> None:
     )  # fmt: skip
     (found,) = episodes([decision], {})
     deed = Deed("Somebody changed it", "Somebody", changed=True)
-    shown = told(found, deed, {"f": "what it is for"}, [{"well": True, "refused": ["refused x"]}])
+    shown = told(found, {found.began: deed}, {"f": "what it is for"}, [{"well": True, "refused": ["refused x"]}])
     assert (shown["text"], shown["well"], shown["refused"]) == ("Somebody changed it", True, ["refused x"])
     (step,) = shown["steps"]
     assert (step["by"], step["about"], step["noted"]) == ("f", "what it is for", "ProjectHelmChart demo in cattle-project-p-a")
@@ -170,9 +170,18 @@ def test_a_right_that_was_lent_is_told_once() -> None:
         run(0.6, [(WANTED, 0.5)], write("status", LOCK, changed=["status.conditions[Complete].status"]), function="g"),
     ]
     (found,) = episodes(runs, {})
-    first, second = told(found, None, {}, [])["steps"]
+    first, second = told(found, {}, {}, [])["steps"]
     assert [each["says"] for each in first["did"]] == ["gave ServiceAccount x/helm ClusterRole/helm for a while, by"]
     assert (second["did"], second["noted"]) == ([], "HelmRelease demo in system (Complete)")
+
+
+def test_what_else_was_a_reason_is_told() -> None:
+    """A run for several deeds is told with the first, which names the others; what functions made themselves is no reason."""
+    decision = run(0.5, [(TEAM, 0.1), (ALICE, 0.3), (HOME, 0.4)], write("create", HOME))
+    (found,) = episodes([decision], {})
+    deeds = {at: Deed(f"Somebody made {at.key.name}", "Somebody") for at in causes_of(decision)}
+    shown = told(found, deeds, {}, [])
+    assert (shown["text"], shown["also"]) == ("Somebody made team-a", "Somebody made alice")
 
 
 def test_what_was_put_right_is_known() -> None:

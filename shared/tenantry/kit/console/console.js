@@ -222,7 +222,7 @@ function episodeOf(episode) {
   const count = episode.decisions.length;
   return make("article", { class: `episode ${episode.well ? "" : "bad"}` },
     make("div", {}, make("p", { class: "deed" }, make("span", { class: "soft", text: episode.at }), " ", make("strong", { text: episode.text })),
-      make("ol", { class: "steps", role: "list", "aria-label": "Because of it" }, ...episode.steps.map(stepOf)),
+      make("p", { class: "soft", text: episode.also ? `and because of more: ${episode.also}` : "" }), make("ol", { class: "steps", role: "list", "aria-label": "Because of it" }, ...episode.steps.map(stepOf)),
       ...episode.refused.map((text) => make("p", { class: "mark warning", text })),
       keptOpen(`decisions ${episode.id}`, make("details", {},
         make("summary", { class: "soft", text: `${count === 1 ? "1 decision" : `${count} decisions`}, as tenantry history has them` }),

@@ -104,8 +104,7 @@ class Decided:
         known = {at for run in self._kept for at in causes_of(run)}  # what is older is told no more
         self._deeds = {at: each for at, each in self._deeds.items() if at in known}
         self.told = [
-            told(each, self._deeds.get(each.began), about_functions(), [shown(run) for run in each.decisions])
-            for each in reversed(newest)
+            told(each, self._deeds, about_functions(), [shown(run) for run in each.decisions]) for each in reversed(newest)
         ]
         self.version += 1
         self._news.tell()

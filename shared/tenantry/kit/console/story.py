@@ -27,7 +27,7 @@ TOGETHER_S = 0.7
 """Events of one object within it are one deed."""
 PUT_RIGHT_S = 5.0
 SWEEP = Key("", "", "", "")
-_FIELDS = 3
+_FIELDS, _ALSO = 3, 2
 _SAID: Mapping[str, str] = {"create": "made", "delete": "deleted"}
 _CONDITION = re.compile(r"status\.conditions\[(\w+)\](?:\.status)?")
 _QUIET = "metadata.finalizers["
@@ -65,6 +65,8 @@ class Episode:
     decisions: list[Object] = field(default_factory=list)
     besides: dict[At, Deed] = field(default_factory=dict)
     """What Helm and controllers did in it."""
+    also: dict[At, None] = field(default_factory=dict)
+    """Other deeds that its decisions were made because of."""
     made: set[Key] = field(default_factory=set)
 
 
@@ -107,11 +109,14 @@ def _of(
     at = roots[0]
     for each in reversed(found):
         if each.began.key == at.key and at.when - each.last <= TOGETHER_S:
-            each.last = max(each.last, at.when)
-            return each
-    made = Episode(at, at.when)
-    found.append(made)
-    return made
+            episode = each
+            break
+    else:
+        episode = Episode(at, at.when)
+        found.append(episode)
+    episode.last = max(episode.last, at.when)
+    episode.also |= dict.fromkeys(each for each in roots if each.key not in (at.key, SWEEP))
+    return episode
 
 
 def _writer(
@@ -168,9 +173,11 @@ def _began(run: Object) -> float:
 # -- in words --------------------------------------------------------------------------------------------------------
 
 
-def told(episode: Episode, deed: Deed | None, about: Mapping[str, str], shown: Sequence[Object]) -> dict[str, Any]:
+def told(episode: Episode, deeds: Mapping[At, Deed], about: Mapping[str, str], shown: Sequence[Object]) -> dict[str, Any]:
     """An episode as the page shows it; ``about`` says what each function is for, ``shown`` has its decisions."""
     key, when = episode.began
+    deed = deeds.get(episode.began)
+    also = {at.key: deeds[at] for at in episode.also if at in deeds and deeds[at].by and at.key not in episode.made}
     steps = [*_steps(episode, deed, about), *_besides(episode)]
     steps.sort(key=lambda each: each["afterMs"])
     verbs = {key: "delete" if deed is not None and deed.is_gone else ""}
@@ -181,6 +188,7 @@ def told(episode: Episode, deed: Deed | None, about: Mapping[str, str], shown: S
         "id": f"{key.kind} {key.namespace} {key.name} {when}",
         "at": f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}",
         "text": deed.text if deed is not None else f"Something happened to {in_words(key)}",
+        "also": few([each.text for each in also.values()], _ALSO) if also else "",
         "well": all(each["well"] for each in shown),
         "steps": steps,
         "touched": [[key.kind, key.namespace, key.name, verb] for key, verb in verbs.items()],
