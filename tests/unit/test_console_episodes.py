@@ -225,7 +225,7 @@ def test_who_did_it_is_read_from_the_object(of: Key, writers: list[tuple[str, fl
 
 def test_of_which_release_an_object_is() -> None:
     """A record of Helm by its name, any other object by Helm's annotation."""
-    annotated = {"metadata": {"annotations": {"meta.helm.sh/release-name": "demo"}}}
+    annotated: Any = {"metadata": {"annotations": {"meta.helm.sh/release-name": "demo"}}}
     assert told_of(At(RECORD, T), live(RECORD), LABEL).release == "demo"
     assert told_of(At(BOARD, T), live(BOARD, **annotated), LABEL).release == "demo"
     assert told_of(At(BOARD, T), live(BOARD), LABEL).release == ""
