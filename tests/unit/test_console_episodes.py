@@ -175,6 +175,18 @@ def test_a_right_that_was_lent_is_told_once() -> None:
     assert (second["did"], second["noted"]) == ([], "HelmRelease demo in system (Complete)")
 
 
+def test_what_a_person_makes_during_a_run_is_theirs() -> None:
+    """A run that was under way wrote the object too, and its event came then: a creation follows from nothing, and is once."""
+    runs = [
+        run(0.5, [(TEAM, 0.1)], write("create", HOME), write("status", WANTED), took_ms=400),
+        run(0.9, [(WANTED, 0.3)], write("create", CHART)),
+        run(2.5, [(WANTED, 2.4)], write("status", WANTED)),
+    ]
+    made, again = causes_of(runs[1])[0], causes_of(runs[2])[0]
+    assert began(episodes(runs, {})) == [(TEAM, 2), (WANTED, 1)]
+    assert began(episodes(runs, {at: Deed("Somebody made it", "Somebody") for at in (made, again)})) == [(TEAM, 1), (WANTED, 2)]
+
+
 def test_what_else_was_a_reason_is_told() -> None:
     """A run for several deeds is told with the first, which names the others; what functions made themselves is no reason."""
     decision = run(0.5, [(TEAM, 0.1), (ALICE, 0.3), (HOME, 0.4)], write("create", HOME))

@@ -40,7 +40,7 @@ _WATCHED = "tenantry.dev/aggregate-to-lock-source=true"
 async def deed(at: At, api: Api, project_label: str, *, put_right: bool) -> Deed:
     """What is known of an event; ``put_right``: a function of ours wrote the object just afterwards."""
     if at.key == SWEEP:
-        return Deed("The schedule came round, and every owner was looked at", "the schedule")
+        return Deed("The schedule came round, and every owner was looked at", "the schedule", changed=True)
     try:
         kind = await api.served(at.key.api_version, at.key.kind)
         read = api.get if at.key.kind in _SAYING else api.head
@@ -139,4 +139,6 @@ async def _in_sight(at: At, api: Api, found: Deed) -> Deed:
     new = [each["name"] for each in heads if 0 <= at.when - seconds(each["creationTimestamp"]) <= _RECENT_S]
     if not new:
         return found
-    return Deed(f"Somebody allowed locks to watch and write more kinds, by ClusterRole {few(sorted(new))}", "somebody")
+    return Deed(
+        f"Somebody allowed locks to watch and write more kinds, by ClusterRole {few(sorted(new))}", "somebody", changed=True
+    )

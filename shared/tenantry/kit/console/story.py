@@ -55,6 +55,11 @@ class Deed:
     """The object was there before."""
     is_gone: bool = False
 
+    @property
+    def is_creation(self) -> bool:
+        """Whether a person made the object: that happens once, and follows from nothing."""
+        return bool(self.by) and self.is_person and not self.changed and not self.is_gone
+
 
 @dataclass(slots=True)
 class Episode:
@@ -107,8 +112,9 @@ def _of(
     if follows is not None and not any((deed := deeds.get(each)) is None or deed.by for each in roots):
         return follows
     at = roots[0]
+    once = (deed := deeds.get(at)) is not None and deed.is_creation
     for each in reversed(found):
-        if each.began.key == at.key and at.when - each.last <= TOGETHER_S:
+        if each.began.key == at.key and (once or at.when - each.last <= TOGETHER_S):
             episode = each
             break
     else:
@@ -123,6 +129,8 @@ def _writer(
     at: At, run: Object, of: Mapping[int, Episode], writers: Mapping[Key, list[Object]], deed: Deed | None
 ) -> Episode | None:
     """The episode of the newest run that wrote the object just before its event."""
+    if deed is not None and deed.is_creation:
+        return None
     for each in reversed(writers.get(at.key, ())):
         if each is run or id(each) not in of:
             continue
