@@ -92,7 +92,7 @@ async def test_it_fits_and_can_be_read(
     await opened(page, console)
     await find(page, registration(world.good))
     await shown(page, "document.getElementById('about').innerText", lambda text: "ours" in text)
-    await shown(page, "document.querySelectorAll('#newest article').length")
+    await shown(page, "document.querySelector('#newest .now').innerText", lambda text: " now" in text)
     await shown(page, "document.querySelectorAll('#running tbody tr').length")
     assert await page.run("document.documentElement.scrollWidth") <= width
     assert await page.run(CONTRAST) == []

@@ -27,6 +27,9 @@ SCREEN = (1280, 900)
 PHONE = (400, 900)
 NEWEST = "document.getElementById('newest').innerText.replaceAll(/\\s+/g, ' ')"
 NOW = "document.querySelector('#newest .now').innerText.replaceAll(/\\s+/g, ' ')"
+STORY = (
+    "[document.getElementById('story').innerText, JSON.stringify(story.map((each) => [each.text, each.decisions]))].join('\\n')"
+)
 ENDS = "Math.ceil(document.getElementById('newest').getBoundingClientRect().bottom)"
 
 
@@ -118,15 +121,24 @@ async def test_each_step_is_understood_from_one_screen(page: Page, kubeconfig: P
             assert step is not None
             await step.act()
             await eventually(step.done, within=HELM_S, what=step.title)
-            await shown(page, NEWEST, lambda text, told=told: told.did in text)
-            for part in told.because:
-                await shown(page, NEWEST, lambda text, part=part: part in text)
-            for part in told.now:
-                await shown(page, NOW, lambda text, part=part: part in text)
-            for part in told.is_gone:
-                await shown(page, NOW, lambda text, part=part: part not in text)
+            await _told(page, NEWEST, (told.did, *told.because))
+            await _told(page, NOW, told.now, told.is_gone)
             assert page.problems == []
             await _seen(page, number, tmp_path)
+
+
+async def _told(page: Page, where: str, parts: tuple[str, ...], is_gone: tuple[str, ...] = ()) -> None:
+    """Wait until a part of the page says all that it should; decisions come one by one, each when its run has ended."""
+
+    async def lacking() -> str:
+        text = await page.run(where)
+        return ", ".join([*(each for each in parts if each not in text), *(f"still {each}" for each in is_gone if each in text)])
+
+    what = "the page says it"
+    try:
+        await eventually(lacking, lambda lacks: not lacks, within=HELM_S, what=what)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the page: {await page.run(STORY)}") from error
 
 
 async def _seen(page: Page, number: int, tmp_path: Path) -> None:

@@ -192,6 +192,7 @@ def test_what_else_was_a_reason_is_told() -> None:
     decision = run(0.5, [(TEAM, 0.1), (ALICE, 0.3), (HOME, 0.4)], write("create", HOME))
     (found,) = episodes([decision], {})
     deeds = {at: Deed(f"Somebody made {at.key.name}", "Somebody") for at in causes_of(decision)}
+    assert told(found, dict.fromkeys(deeds, Deed("Somebody made all", "Somebody")), {}, [])["also"] == "", "it is said once"
     shown = told(found, deeds, {}, [])
     assert (shown["text"], shown["also"]) == ("Somebody made team-a", "Somebody made alice")
 
@@ -202,6 +203,8 @@ def test_what_was_put_right_is_known() -> None:
     assert is_put_right(at, [run(0.3, [(BOARD, 0.1)], write("update", BOARD))])
     assert not is_put_right(at, [run(0.3, [(BOARD, 0.1)], write("status", BOARD))])
     assert not is_put_right(at, [run(60.0, [(BOARD, 0.1)], write("update", BOARD))])
+    made = run(0.05, [(WANTED, 0.0)], write("create", BOARD))
+    assert not is_put_right(at, [made, run(0.3, [(BOARD, 0.1)], write("update", BOARD))])
 
 
 def live(of: Key, *writers: tuple[str, float], created: float = -1000.0, **more: Any) -> Object:

@@ -80,6 +80,8 @@ byId("about").parentElement.addEventListener("keydown", (event) => { if (event.k
 
 // -- decisions -----------------------------------------------------------------------------------------------
 
+// What owners are declared by has their name in the map: a Paas and a Tenant.
+const keyFor = (kind, namespace, name) => `${["Paas", "Tenant"].includes(kind) ? kind.toLowerCase() : kind}\n${namespace}\n${name}`;
 let index = null, indexed = null;  // the nodes of the map that is shown, by kind, namespace and name
 function nodeNamed(kind, namespace, name) {
   if (indexed !== data) {
@@ -87,7 +89,7 @@ function nodeNamed(kind, namespace, name) {
     for (const node of all) if (!index.has(keyOf(node))) index.set(keyOf(node), node);
     indexed = data;
   }
-  return index.get(`${kind}\n${namespace}\n${name}`);
+  return index.get(keyFor(kind, namespace, name));
 }
 
 function goTo(kind, namespace, name) {
@@ -195,7 +197,7 @@ function reachIn(node) {
 }
 
 function nowOf(episode) {
-  const touched = new Map(episode.touched.map(([kind, namespace, name, verb]) => [`${kind}\n${namespace}\n${name}`, verb]));
+  const touched = new Map(episode.touched.map(([kind, namespace, name, verb]) => [keyFor(kind, namespace, name), verb]));
   const parts = [];
   for (const owner of ownersOf(episode)) {
     const whole = within(owner).length <= WHOLE_TREE, drawn = standing(owner, touched, whole);

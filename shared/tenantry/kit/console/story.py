@@ -150,9 +150,18 @@ def _maker(at: At, deed: Deed, found: Sequence[Episode]) -> Episode | None:
 
 
 def is_put_right(at: At, runs: Iterable[Object]) -> bool:
-    """Whether a run wrote the object of an event just afterwards: then what somebody wrote may be there no more."""
-    after = (run for run in runs if 0 <= seconds(run["time"]) - at.when <= PUT_RIGHT_S)
-    return any(key_in(write) == at.key and write["verb"] != "status" for run in after for write in run["writes"])
+    """Whether a run wrote the object of an event just afterwards: then what somebody wrote may be there no more.
+
+    Not where a run had just made the object: then the event may be of that, and the write only what comes next.
+    """
+    is_right = False
+    for run in runs:
+        after = seconds(run["time"]) - at.when
+        verbs = {write["verb"] for write in run["writes"] if key_in(write) == at.key}
+        if "create" in verbs and -UNSURE_S <= after <= PUT_RIGHT_S:
+            return False
+        is_right = is_right or (0 <= after <= PUT_RIGHT_S and bool(verbs - {"status"}))
+    return is_right
 
 
 def causes_of(run: Object) -> list[At]:
@@ -185,7 +194,9 @@ def told(episode: Episode, deeds: Mapping[At, Deed], about: Mapping[str, str], s
     """An episode as the page shows it; ``about`` says what each function is for, ``shown`` has its decisions."""
     key, when = episode.began
     deed = deeds.get(episode.began)
-    also = {at.key: deeds[at] for at in episode.also if at in deeds and deeds[at].by and at.key not in episode.made}
+    also = dict.fromkeys(deeds[at].text for at in episode.also if at in deeds and deeds[at].by and at.key not in episode.made)
+    if deed is not None:
+        also.pop(deed.text, None)
     steps = [*_steps(episode, deed, about), *_besides(episode)]
     steps.sort(key=lambda each: each["afterMs"])
     verbs = {key: "delete" if deed is not None and deed.is_gone else ""}
@@ -196,7 +207,7 @@ def told(episode: Episode, deeds: Mapping[At, Deed], about: Mapping[str, str], s
         "id": f"{key.kind} {key.namespace} {key.name} {when}",
         "at": f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}",
         "text": deed.text if deed is not None else f"Something happened to {in_words(key)}",
-        "also": few([each.text for each in also.values()], _ALSO) if also else "",
+        "also": few(list(also), _ALSO),
         "well": all(each["well"] for each in shown),
         "steps": steps,
         "touched": [[key.kind, key.namespace, key.name, verb] for key, verb in verbs.items()],
