@@ -121,3 +121,22 @@ async def test_a_snapshot_asks_once_for_an_object() -> None:
     snapshot = await Snapshot.take(cast(Api, Asked()), [])
     found = await asyncio.gather(*(snapshot.get(CONFIG_MAP, "c", "n") for _ in range(50)))
     assert (found, Asked.asked) == ([OBJECT] * 50, 1)
+
+
+def test_what_is_asked_for_often_is_told_apart_from_what_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred in a second are often, a few at once are not, and after a pause nothing is."""
+    now = 100.0
+    monkeypatch.setattr("tenantry.engine.shared.time.monotonic", lambda: now)
+    shared = Shared()
+
+    def asked(times: int, apart_s: float) -> list[bool]:
+        nonlocal now
+        found = []
+        for _ in range(times):
+            now += apart_s
+            found.append(shared.is_often("x"))
+        return found
+
+    assert not any(asked(10, 1.0) + asked(5, 0.01))
+    assert asked(40, 0.01)[-1]
+    assert not any(asked(1, 5.0) + asked(5, 0.01))

@@ -12,7 +12,8 @@ from scope_binding.shown.plan import MANAGER, plan_shown
 from scope_binding.shown.seen import ASKS_NOT, MOST_BYTES, Granted, ShownSeen, asks, kept_home, state_of_home
 from scope_binding.shown.unit import SHOWN_IN, ShownSources
 from tenantry.api import Listing
-from tenantry.engine.reader import FEW
+from tenantry.engine.reader import FEW, Reader
+from tenantry.engine.shared import Shared
 from tenantry.engine.unit import Owner
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SHOW_SOURCES, SHOWN_MARK, SOURCES_SHOWN
@@ -130,15 +131,19 @@ def test_only_what_a_namespace_that_asks_has_is_a_state_of_it() -> None:
 
 @pytest.mark.parametrize("lists", [0, 1, FEW + 1])
 async def test_a_namespace_that_does_not_ask_is_looked_at_where_it_has_a_list(lists: int) -> None:
-    """Known from one list of names, or by its own name where too many namespaces have one; and where an event tells nothing."""
+    """Known from one list of names, by its own name where too many have one or few ask; and where an event tells nothing."""
     others = [obj(CONFIG_MAP, SOURCES_SHOWN, f"n{number}", metadata={"resourceVersion": "1"}) for number in range(lists)]
 
-    async def looked_at(*objects: Object, told: object = hash(ASKS_NOT)) -> bool:
-        reader = Cut(*others, *objects).reader()
-        reader.told = told
-        return bool(await ShownSources().owners(key_of(home({})), {}, reader))
+    async def looked_at(*objects: Object, told: object = hash(ASKS_NOT), asking: int = 50) -> bool:
+        shared, cluster = Shared(), Cut(*others, *objects)
+        for _ in range(asking):
+            reader = Reader(cluster.api, shared=shared)
+            reader.told = told
+            found = await ShownSources().owners(key_of(home({})), {}, reader)
+        return bool(found)
 
-    assert not await looked_at()
-    assert await looked_at(listed())
+    for asking in (1, 50):
+        assert not await looked_at(asking=asking)
+        assert await looked_at(listed(), asking=asking)
     assert await looked_at(told=None)
     assert await looked_at(told=hash(state_of_home(home())))

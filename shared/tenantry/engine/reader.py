@@ -343,11 +343,13 @@ class Reader:
         """The metadata of all objects of a kind with a name, in whatever namespace; None where they are more than ``most``.
 
         Read together with the other runs that want it now: where few have what each of many is asked for, one request says so.
+        None, too, where few ask: a list of a kind at rest waits for up to 100 ms, and lets other lists of the kind wait.
         """
-        if self._shared.has_many(kind, most):
+        asked = (kind, "named", name, most)
+        if not self._shared.is_often(asked) or self._shared.has_many(kind, most):
             return None
         found: Listing = await self._shared.read(
-            (kind, "named", name, most),
+            asked,
             lambda: self._api.list(kind, field_selector=f"metadata.name={name}", limit=most, metadata_only=True),
         )
         if not found.complete:

@@ -22,6 +22,12 @@ MANY_S = 10.0
 """Seconds for which a kind that has many objects is taken to have them still."""
 
 
+OFTEN_S = LONGEST_REST_S / 2
+"""What is asked for more often than that, on average, is read less often together than by each who asks."""
+_WEIGHT = 0.2
+"""Of the last time between two who ask in the mean of all."""
+
+
 class _Read:
     """One read, and the rest after it."""
 
@@ -46,6 +52,7 @@ class Shared:
         self._next: dict[Hashable, _Read] = {}
         self._many: dict[tuple[Kind, int], float] = {}
         self._chosen: dict[Kind, tuple[str, str, float]] = {}
+        self._asked: dict[Hashable, tuple[float, float]] = {}
 
     def found_many(self, kind: Kind, more_than: int) -> None:
         """There were more objects of a kind than that."""
@@ -67,6 +74,14 @@ class Shared:
         """Name and uid of the object that counted, once nothing can be made any more that is as old."""
         name, uid, since = self._chosen.get(kind, ("", "", math.inf))
         return (name, uid) if time.monotonic() - since > SAME_AGE_S else None
+
+    def is_often(self, name: Hashable) -> bool:
+        """Note that something is asked for; whether that is often the case, lately."""
+        now = time.monotonic()
+        last, mean = self._asked.get(name, (-math.inf, MANY_S))
+        mean += _WEIGHT * (min(now - last, MANY_S) - mean)
+        self._asked[name] = now, mean
+        return mean < OFTEN_S
 
     async def read(self, name: Hashable, fetch: Callable[[], Awaitable[Any]]) -> Any:
         """The result of a ``fetch`` that begins after this call."""
