@@ -32,8 +32,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 class Line:
     """Tasks that want a turn each, and the order in which they got it."""
 
-    def __init__(self, places: int, clock: Clock) -> None:
-        self.turns = Turns(places)
+    def __init__(self, places: int, clock: Clock, uncounted: int = 1) -> None:
+        self.turns = Turns(places, uncounted)
         self.clock = clock
         self.order: list[str] = []
 
@@ -126,6 +126,13 @@ async def test_what_a_party_waits_for_counts_before_it_has_had_it(clock: Clock) 
     many = [("many", f"many {number}") for number in range(4)]
     order = await line.queue(*many, ("two", "two 1"), ("two", "two 2"), ("one", "one"))
     assert order == ["many 0", "many 1", "two 1", "many 2", "two 2", "one", "many 3"]
+
+
+async def test_where_each_wants_one_place_the_second_counts(clock: Clock) -> None:
+    line = Line(1, clock, uncounted=0)
+    await line.had("somebody", 5.0)
+    order = await line.queue(("many", "many 0"), ("many", "many 1"), ("many", "many 2"), ("one", "one"))
+    assert order == ["many 0", "one", "many 1", "many 2"]
 
 
 async def test_what_a_party_no_longer_waits_for_does_not_count(clock: Clock) -> None:

@@ -30,8 +30,6 @@ HALF_LIFE_S = 2.0
 OLDEST_EACH = 4
 """Each so many places goes to who has waited longest."""
 
-FREE = 1
-"""So many places that a party holds or waits for do not count yet: an event may need two runs."""
 _WEIGHT = 0.1
 """Of the last place in the mean of how long places are held."""
 
@@ -61,10 +59,14 @@ class _Waiting:
 
 
 class Turns:
-    """Places for requests that are under way at the same time."""
+    """Places for requests that are under way at the same time.
 
-    def __init__(self, places: int) -> None:
+    Of those that a party holds and waits for ``uncounted`` do not count yet: an event may need two runs, each several requests.
+    """
+
+    def __init__(self, places: int, uncounted: int = 1) -> None:
         self._free = places
+        self._uncounted = uncounted
         self._numbers = itertools.count()
         self._by_level: list[_Waiting] = []
         self._by_age: deque[_Waiting] = deque()
@@ -106,7 +108,7 @@ class Turns:
     def _level(self, who: str) -> int:
         if who == SHARED:
             return 0
-        use, seconds = self._uses.get(who), max(0, self._wanted[who] - FREE) * self._mean_s
+        use, seconds = self._uses.get(who), max(0, self._wanted[who] - self._uncounted) * self._mean_s
         if use is not None:
             seconds += use.by(time.monotonic())
         return max(0, math.frexp(seconds / LITTLE_S)[1])

@@ -104,7 +104,7 @@ class Subscription:
         self._counters = counters
         self._on_delivery = on_delivery
         self._say_line = say
-        self._turns = Turns(concurrency)
+        self._turns = Turns(concurrency, uncounted=0)
         self._project_label = project_label
         self._headers = {"Prefer": "reply", "Kn-Namespace": trigger.namespace}
         self._said: set[str] = set()
