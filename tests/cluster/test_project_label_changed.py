@@ -66,5 +66,6 @@ async def test_a_wrong_project_label_takes_nothing_away(running: Running, owners
         await owners.label(home, {PROJECT_LABEL_ACCEPTED: WRONG}, "annotations")
         await owners.until(NAMESPACE, home, "", lambda found: ORPHANED in labels_of(found))
         await owners.taken_away(release)
+        await knative.sweep("namespace-registration")
         await settle(knative, admin)
         assert PROJECT_ID not in labels_of(await owners.get(NAMESPACE, f"a2-{project}"))

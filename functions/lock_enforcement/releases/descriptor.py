@@ -23,7 +23,10 @@ LOCKS = Service(
 )
 part = Part(
     LOCKS,
-    settings=tuple(f"helmProjectOperator.{key}" for key in ("systemNamespace", "controllerName", "helmLocker")),
+    settings=(
+        "global.cattle.projectLabel",
+        *(f"helmProjectOperator.{key}" for key in ("systemNamespace", "controllerName", "helmLocker")),
+    ),
     commands=(Command("lock", "lock_enforcement.command", "Locks on Helm releases: list, show, pause, resume, diff."),),
     tells=(
         # a pause is asked for, and the others end by themselves

@@ -37,7 +37,7 @@ SCOPES = Service(
 )
 part = Part(
     SCOPES,
-    settings=("scopeBinding",),
+    settings=("global.cattle.projectLabel", "scopeBinding"),
     makes=(
         Product(ROLE_BINDING, SCOPE_INSTANCE_UID),
         Product(CLUSTER_ROLE_BINDING, SCOPE_INSTANCE_UID),

@@ -14,7 +14,7 @@ import click
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.served import served_resources
-from tenantry.cli.explain.asking import Place, Right, Telling, right_told
+from tenantry.cli.explain.asking import Right, Telling, Where, right_told
 from tenantry.cli.explain.can import can_told
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.missing import missing_told
@@ -202,7 +202,7 @@ def _say_object(told: Told) -> None:
 
 
 async def _can(asked: _Asked, tell: Telling) -> Told:
-    place = Place(_namespace(asked), chosen=bool(asked.namespace))
+    place = Where(_namespace(asked), chosen=bool(asked.namespace))
     who = asked_about(asked.subject, asked.groups)
     right = Right(who, asked.verb, asked.resource, place, asked.subresource, asked.name)
     async with (

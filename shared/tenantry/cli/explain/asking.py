@@ -19,7 +19,7 @@ Telling = Callable[[Judged, str, Reading], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Where:
     """A namespace, empty for the whole cluster; ``chosen``: whoever asks named it."""
 
     namespace: str
@@ -37,7 +37,7 @@ class Right:
     who: AskedAbout
     verb: str
     resource: str
-    place: Place
+    place: Where
     subresource: str = ""
     name: str = ""
 
