@@ -17,7 +17,7 @@ import pytest
 from cages import CONFIG, THEFTS, Cages, outcome
 from rights import account
 from thieves import Attack, Theft
-from times import LEFT_TO_MAKE_WHOLE, WHOLE
+from times import WHOLE
 
 from tenantry.api import Api
 from tenantry.local.deployment import deployment_folder, documents
@@ -68,7 +68,6 @@ def without_each_line(fence: Object) -> Iterator[tuple[str, Object]]:
 
 
 @pytest.mark.parametrize("theft", [pytest.param(theft, id=theft.function) for theft in THEFTS])
-@LEFT_TO_MAKE_WHOLE
 async def test_no_line_is_there_for_nothing(cages: Cages, theft: Theft) -> None:
     """Without it at least one attack gets through that is refused with it."""
     variants = [(f"{theft.function}-{number}", *each) for number, each in enumerate(without_each_line(fence_of(theft)))][::STEP]

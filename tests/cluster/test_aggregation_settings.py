@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 from people import C1, LABEL, OPERATED, PROJECT_ID, People, changed
 from rights import AGGREGATION, Project, user
-from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -112,7 +111,6 @@ async def test_a_chart_that_is_changed_for_another_takes_its_bindings_along(star
         await project.bound()
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_single_namespace_mode(start: Start, people: People, admin: Api) -> None:
     """Without projects the system namespace has the ProjectHelmCharts, the people, the Roles and the RoleBindings."""
     project = Project(people)

@@ -12,7 +12,6 @@ from admitting import paas as body_of
 from flawless import Calm
 from paasing import example, paas_name, together
 from people import swept_alone
-from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -58,7 +57,6 @@ async def test_accounts_of_a_capability_are_bound_in_the_cluster(system: Knative
     await paasing.ready(name)
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_many_paas_stand_in_one_list_in_order(system: Knative, paasing: Accounting, calm: Calm) -> None:
     """However they come; and when all is still nothing is written."""
     several = [paas_name() for _ in range(12)]

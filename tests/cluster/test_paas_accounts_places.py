@@ -11,7 +11,7 @@ from accounting import IDENTITY, PART, Accounting, accounting, argo, names, neve
 from flawless import Calm
 from paasing import paas_name, together
 from people import swept_alone
-from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
+from times import NAMESPACE_GONE_S
 from watching import history
 
 from tenantry.api import Api
@@ -62,7 +62,6 @@ async def _local(paasing: Accounting, namespace: str) -> None:
 
 
 @pytest.mark.check("p-157")
-@LEFT_TO_MAKE_WHOLE
 async def test_permissions_hold_in_the_namespace_where_that_is_configured(mine: str, paasing: Accounting, calm: Calm) -> None:
     """There and back without a moment in which the account has neither, but for two in which a hand takes it away."""
     place = f"{mine}-argocd"
@@ -230,7 +229,6 @@ class StaleParam(Fault, name="stale param", concerns=creations):
 
 
 @pytest.mark.check("p-170")
-@LEFT_TO_MAKE_WHOLE
 async def test_what_a_policy_refused_by_mistake_is_done_at_once(
     mine: str, system: Knative, proxy: FaultProxy, paasing: Accounting, calm: Calm
 ) -> None:

@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from handing_over import FUNCTIONS, PART, PLACE, SET, HandingOver
 from paasing import example, make_roles, make_world, paas_name
-from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -18,7 +17,6 @@ from tenantry.testing.objects import obj
 
 
 @pytest.mark.check("p-138")
-@LEFT_TO_MAKE_WHOLE
 async def test_what_cannot_be_handed_over_is_told_until_it_can(
     admin: Api, running: Callable[..., AbstractAsyncContextManager[Knative]]
 ) -> None:

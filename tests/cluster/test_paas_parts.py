@@ -12,7 +12,7 @@ from paasing import CONFIG, CONFIG_NAME, Paasing, example, make_roles, paas_name
 from people import FUNCTION, may, token
 from righting import example_bindings
 from rights import account, cluster_role
-from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE
+from times import CONTROLLER_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -42,7 +42,6 @@ def paasing(running: Knative, admin: Api) -> Paasing:
 
 
 @pytest.mark.check("p-163")
-@LEFT_TO_MAKE_WHOLE
 async def test_a_paas_waits_only_for_the_parts_that_it_needs(paasing: Paasing) -> None:
     """Without release-provisioning: ready where no capability has an ApplicationSet, else it says what it waits for."""
     plain, handed = paas_name(), paas_name()

@@ -31,7 +31,7 @@ from paasing import CONFIG_NAME, example, make_roles, paas_name, together
 from people import may, swept, token
 from righting import Change, binding, example_bindings, has_users, history
 from rights import cluster_role, user
-from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE
+from times import CONTROLLER_S
 from upping import tenantry
 
 from tenantry.api import Api
@@ -174,7 +174,6 @@ async def _is_seen(left: Left, seen: Sequence[Change]) -> bool:
 
 
 @pytest.mark.check("p-188")
-@LEFT_TO_MAKE_WHOLE
 async def test_what_an_old_release_left_keeps_nothing(system: Knative, paasing: HandingOver, calm: Calm) -> None:
     """Its finalizers are in no deletion's way, and its namespace called like the Paas is told and not deleted."""
     name = paas_name()

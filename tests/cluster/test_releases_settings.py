@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from people import LABEL, ORPHANED, PROJECT_ID, changed, registration, token
 from releases import CLEANUP, CONFIG, DUMMY, FUNCTIONS, PROVISIONING, SYSTEM, Owners, cattle_of, conditions_of
-from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SERVICE_ACCOUNT, annotations_of, labels_of
@@ -64,7 +63,6 @@ async def test_a_singleton_and_a_chart_from_a_repository(running: Running, owner
         parse_config("helmProjectOperator: {charts: [{helmApiVersion: a.b/v1, releaseName: a, chart: {repo: r, name: n}}]}")
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_a_chart_folder_is_packed_alike_everywhere(running: Running, owners: Owners, tmp_path: Path) -> None:
     """The embedded chart is what Helm reads, and another process with the same files packs the same bytes."""
     folder = tmp_path / "chart"
@@ -136,7 +134,6 @@ async def test_release_namespaces_need_no_project(running: Running, owners: Owne
 
 @pytest.mark.one_variant("before")
 @pytest.mark.parametrize("before", [True, False], ids=["from dedicated", "to dedicated"])
-@LEFT_TO_MAKE_WHOLE
 async def test_a_release_is_not_moved_by_a_setting(running: Running, owners: Owners, before: bool) -> None:
     """A release that is installed stays where it is and as it is when the setting changes, and its owner is told."""
 
@@ -202,7 +199,6 @@ async def test_single_namespace_mode(running: Running, owners: Owners) -> None:
 
 @pytest.mark.check("hpo-50")
 @pytest.mark.check("hpo-52")
-@LEFT_TO_MAKE_WHOLE
 async def test_a_denied_project_and_a_new_installation(running: Running, owners: Owners) -> None:
     """A denied project's release stays, is told, and can be deleted; a system that is deployed again lifts the cleanup."""
     denied, cleaned = f"p-{token()}", f"p-{token()}"

@@ -21,7 +21,7 @@ from scoping import (
     always,
     role,
 )
-from times import LEFT_TO_MAKE_WHOLE, SCOPES_S, VOLUME_S
+from times import SCOPES_S, VOLUME_S
 from watching import history
 
 from scope_binding.scopes.names import FAMILIES, Family
@@ -156,7 +156,6 @@ async def test_subjects_mean_what_they_mean_in_kubernetes(scopes: Knative, scopi
 
 
 @pytest.mark.check("sb-43")
-@LEFT_TO_MAKE_WHOLE
 async def test_the_same_event_at_many_replicas(scopes: Knative, scoping: Scoping, identity: Any, calm: Calm) -> None:
     """The same event, twenty times at once at four replicas, makes each binding once; none is made twice and taken away."""
     test = f"test-{token()}"

@@ -11,7 +11,7 @@ import pytest_asyncio
 from people import Start, may, token
 from refusing import refusing
 from scoping import READ_SECRETS, SCOPES, Scoping, role
-from times import LEFT_TO_MAKE_WHOLE, LOCAL_S, SCOPES_S, until
+from times import LOCAL_S, SCOPES_S, until
 
 from tenantry.api import Api
 from tenantry.local.followed import stand_in
@@ -126,7 +126,6 @@ async def operators(scoping: Scoping, olm: Knative) -> Operators:
 
 @pytest.mark.check("sb-91")
 @pytest.mark.check("sb-95")
-@LEFT_TO_MAKE_WHOLE
 async def test_permissions_become_scopes(olm: Knative, scoping: Scoping, operators: Operators) -> None:
     """Permissions hold in the group's namespaces, cluster permissions everywhere, and all goes with the version."""
     ops = operators
@@ -336,7 +335,6 @@ async def test_a_group_without_the_label_makes_nothing(olm: Knative, scoping: Sc
     await scoping.scoped(ops.pair("ns"))
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_switched_off(olm: Knative, scoping: Scoping, operators: Operators, running: Start) -> None:
     """Without the switch the function takes back what was generated; with it again the rights are there again."""
     ops = operators

@@ -9,7 +9,7 @@ import pytest
 from flawless import Calm
 from people import token
 from scoping import SCOPES, Scoping, role
-from times import GARBAGE_S, LEFT_TO_MAKE_WHOLE
+from times import GARBAGE_S
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
@@ -47,7 +47,6 @@ def owned_by(owner: Object) -> list[Object]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@LEFT_TO_MAKE_WHOLE
 async def test_owners_wait_for_what_was_made_for_them(
     scopes: Knative, scoping: Scoping, calm: Calm, family: tuple[Kind, Kind]
 ) -> None:

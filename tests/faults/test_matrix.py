@@ -35,26 +35,15 @@ FURTHER = (
     "rbac-aggregation-tenants",
     "release-provisioning-tenants",
 )
-LONG = (
-    *("-sources", "-access", "-tenants"),
-    *(
-        "rbac-aggregation-paas",
-        "scope-binding-paas",
-        "release-provisioning-paas",
-        "scope-binding-namespaces",
-        "scope-binding-olm",
-    ),
-)
-"""These samples take four minutes."""
-
-
-def marks_of(name: str) -> list[pytest.MarkDecorator]:
-    """The check of a workload, and whether its sample is left out."""
-    found = [pytest.mark.check("p-181")] if "-paas" in name else []
-    return [*found, LEFT_TO_MAKE_WHOLE] if name.endswith(LONG) else found
-
-
-SAMPLED = [pytest.param(name, marks=marks_of(name)) for name in NAMES if not name.endswith(FURTHER)]
+OF_FLUX = ("-sources", "-access", "-tenants")
+"""These samples take two minutes."""
+SAMPLED = [
+    pytest.param(
+        name, marks=pytest.mark.check("p-181") if "-paas" in name else LEFT_TO_MAKE_WHOLE if name.endswith(OF_FLUX) else ()
+    )
+    for name in NAMES
+    if not name.endswith(FURTHER)
+]
 """One of each unit: further stories of it are left to `make faults`."""
 QUICK = [
     "register",
