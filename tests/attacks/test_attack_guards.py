@@ -13,7 +13,7 @@ import pytest_asyncio
 from attackers import Attackers, refused
 from people import LABEL, OPERATED, ORPHANED, PROJECT_ID, REGISTERED, registration, token
 from releases import Owners
-from times import NAMESPACE_GONE_S
+from times import LEFT_TO_MAKE_WHOLE, NAMESPACE_GONE_S
 from writing import WAYS, create, with_part
 
 from tenantry.api import Api
@@ -333,6 +333,7 @@ async def test_a_garbage_collector_deletes_no_namespace_in_use(scene: Scene, adm
     await scene.all_is_as_it_was()
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_controllers_end_namespaces_with_marks(scene: Scene, admin: Api, attackers: Attackers) -> None:
     """A namespace with marks and a release inside goes to its end: the namespace controller's writes are nobody's marks."""
     await scene.owners.delete(NAMESPACE, scene.home)

@@ -31,7 +31,7 @@ from people import (
 )
 from refusing import lacking
 from slow_proxy import Gate
-from times import DEAD_LETTER_S, PROJECTS_S, until
+from times import DEAD_LETTER_S, LEFT_TO_MAKE_WHOLE, PROJECTS_S, until
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -185,6 +185,7 @@ async def test_missing_right_to_read_is_named(system: Knative, people: People, a
     assert marks_of(project) == marks(await people.get(NAMESPACE, registration(project)))
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_dead_letter_names_the_missing_right(system: Knative, people: People, admin: Api, calm: Calm) -> None:
     """An event that is given up for want of a right is kept with the right's name, and a sweep makes up for it."""
     (project,) = _projects(1)

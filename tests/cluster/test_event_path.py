@@ -30,7 +30,7 @@ from people import (
     registration,
     token,
 )
-from times import until
+from times import LEFT_TO_MAKE_WHOLE, until
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -78,6 +78,7 @@ async def test_objects_from_before_are_announced(running: Start, people: People,
     assert labels_of(await people.get(NAMESPACE, f"a1-{project}"))[PROJECT_ID] == project
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_a_function_that_is_away_for_long(
     running: Start, people: People, identity: Callable[..., Awaitable[Path]], tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest_asyncio
 from line import Line
 from people import LABEL, registration, token
 from releases import CLEANUP, CONFIG, FUNCTIONS, SYSTEM, Owners
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -142,6 +143,7 @@ async def test_lost_events_are_made_up_by_one_sweep(
 
 
 @pytest.mark.check("hpo-86")
+@LEFT_TO_MAKE_WHOLE
 async def test_lost_events_are_made_up_within_one_period(
     line: Line, owners: Owners, admin: Api, reference: dict[str, Any]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from people import FUNCTION, registration
 from people import LABEL as PROJECT_LABEL
-from times import START_S
+from times import LEFT_TO_MAKE_WHOLE, START_S
 from upping import ROOT, run_up, uninstall
 
 from tenantry.api import Api
@@ -208,6 +208,7 @@ async def test_its_command_and_its_manifests_follow_from_it(installed: dict[str,
     assert [ping.name for ping in played.pings] == ["greeting-sweep"]
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_it_is_played_and_taken_out_again(installed: dict[str, str], tmp_path: Path) -> None:
     """`tenantry up` serves it beside one of ours under an identity of its own; `tenantry uninstall` leaves nothing of it.
 
@@ -233,6 +234,7 @@ async def test_it_is_played_and_taken_out_again(installed: dict[str, str], tmp_p
                 assert [each["metadata"]["name"] for each in left if NAME in each["metadata"]["name"]] == []
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_a_unit_is_a_folder(tree: Path, tmp_path: Path) -> None:
     """One of our functions gets a unit: its folder is the only thing that is written by hand; `make manifests` does the rest, but
     for the rights, which `make rights` would add.  The unit is served with those of the function, and its command is there."""

@@ -22,7 +22,7 @@ from people import LABEL, PROJECT_ID, People, changed, registration
 from releases import CONFIG, DUMMY, PROVISIONING, SYSTEM, Owners
 from rights import Project, account, cluster_role, named, user
 from scoping import INSTANCE_UID, SCOPES, TEMPLATE_UID, Scoping, role
-from times import HELM_S
+from times import HELM_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
@@ -149,6 +149,7 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
         await asyncio.to_thread(plane.stop)
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_from_a_binding_in_the_project_to_rights_in_its_release(cluster: Cluster) -> None:
     """Who is bound in the registration namespace has the Role in the release namespace that the chart was given."""
     await cluster.project.bound("User alice")

@@ -100,6 +100,7 @@ async def test_the_story_starts_what_it_needs(tmp_path: Path) -> None:
     assert not [each for each in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(each.info["cmdline"] or ())]
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> None:
     """With --kubeconfig a function serves that cluster; SIGINT ends it, SIGKILL ends its function, and the cluster stays."""
     with ControlPlane(ephemeral=True) as plane:
@@ -132,6 +133,7 @@ async def test_somebody_elses_cluster_is_used_and_left_alone(tmp_path: Path) -> 
             await people.get(NAMESPACE, HOME)
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_an_uninstallation_ends_it(tmp_path: Path) -> None:
     """In somebody else's cluster it ends by itself when Tenantry is uninstalled, and leaves no dead letter."""
     with ControlPlane(ephemeral=True) as plane:

@@ -15,6 +15,7 @@ from knative_pods import HELM, SYSTEM
 from manifests import Body, Document, kind_of, within
 from plain_pods import CONTROLLER_S, PLAIN, pod
 from test_deploy_services import RESTRICTED
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
@@ -182,6 +183,7 @@ async def set_status(admin: Api, body: Object, status: Object) -> None:
 
 
 @pytest.mark.check("a-61")
+@LEFT_TO_MAKE_WHOLE
 async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> None:
     """Of functions that are ready one is evicted and the next refused until it is back; one that is not ready holds nobody up."""
     budget = within(shipped("PodDisruptionBudget", name="tenantry-functions"), system)
