@@ -24,6 +24,7 @@ from lock_enforcement.access.seen import (
 )
 from tenantry.api import Keep
 from tenantry.api.errors import Forbidden, KindNotServed
+from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
 from tenantry.engine.recorder import now_micro
@@ -62,11 +63,6 @@ def kept_labels(namespace: Object) -> Object:
     return object_of(NAMESPACE, kept)
 
 
-async def profile_object(reader: Reader) -> Object | None:
-    """The TenancyProfile; without it nothing is enforced."""
-    return await if_served(TENANCY_PROFILE, reader, reader.get_shared(TENANCY_PROFILE, DEFAULT))
-
-
 async def index_object(reader: Reader) -> Object | None:
     """The AccessIndex."""
     return await if_served(ACCESS_INDEX, reader, reader.get_shared(ACCESS_INDEX, DEFAULT))
@@ -84,7 +80,7 @@ async def observe_consumer(
 
     ``untold``: its conditions may be there without its Warning.
     """
-    profile = await profile_object(reader)
+    profile = await shared_profile(reader)
     row = next((each for each in Profile.of(profile).all_consumers if each.name == row_name), None)
     kind = await served_as(row, reader) if row is not None else None
     if row is None or kind is None:

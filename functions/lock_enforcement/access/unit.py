@@ -11,12 +11,12 @@ from lock_enforcement.access.observe import (
     list_consumers,
     observe_consumer,
     observe_violations,
-    profile_object,
     served_as,
 )
 from lock_enforcement.access.plan import plan_consumer, unlocked_in_doubt
 from lock_enforcement.access.report import plan_violations, report_consumer
 from lock_enforcement.access.seen import ConsumerSeen, ViolationsSeen
+from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit, stage
@@ -129,12 +129,12 @@ class AccessLocks(Unit):
         del hint
         match key.api_version, key.kind:
             case (TENANCY_PROFILE.api_version, TENANCY_PROFILE.kind):
-                return [] if self._knows(await profile_object(reader)) else EVERY
+                return [] if self._knows(await shared_profile(reader)) else EVERY
             case (ACCESS_INDEX.api_version, ACCESS_INDEX.kind):
                 return [] if self._knows(await index_object(reader)) else EVERY
             case (NAMESPACE.api_version, NAMESPACE.kind):
                 return await self._in_namespace(key.name, reader)
-        profile = Profile.of(await profile_object(reader))
+        profile = Profile.of(await shared_profile(reader))
         for row in profile.all_consumers:
             if row.group == key.api_version.rpartition("/")[0]:
                 kind = await served_as(row, reader)
@@ -158,7 +158,7 @@ class AccessLocks(Unit):
 
     async def _in_namespace(self, namespace: str, reader: Reader) -> Stages:
         """The consumers whose grants may rest on the namespace's labels."""
-        profile = Profile.of(await profile_object(reader))
+        profile = Profile.of(await shared_profile(reader))
         if not profile.is_multi_tenant or not profile.enforces_source_acl or namespace in profile.exempt:
             return []
         live = await reader.get(NAMESPACE, namespace)
@@ -190,7 +190,7 @@ class AccessLocks(Unit):
 
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Each consumer about which there is something to decide, and the list of all that are denied."""
-        profile, index = await profile_object(reader), await index_object(reader)
+        profile, index = await shared_profile(reader), await index_object(reader)
         owners = []
         for row, _, items in await list_consumers(reader, Profile.of(profile)):
             for item in items:

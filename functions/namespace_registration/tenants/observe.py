@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 
 from namespace_registration.tenants.plan import TenantSeen
+from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name, if_served
-from tenantry.model.flux.names import DEFAULT, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT
+from tenantry.model.flux.names import MADE_FOR_TENANT, TENANT
 from tenantry.model.flux.tenant import DeclaredTenant, TenantDefaults, defaults_of, tenant_of, version_of_tenant
 from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT, Object
 
 
 async def tenant_defaults(reader: Reader) -> TenantDefaults:
     """What the profile says of Tenants."""
-    return defaults_of(await if_served(TENANCY_PROFILE, reader, reader.get_shared(TENANCY_PROFILE, DEFAULT)))
+    return defaults_of(await shared_profile(reader))
 
 
 async def every_tenant(reader: Reader, defaults: TenantDefaults) -> tuple[DeclaredTenant, ...]:

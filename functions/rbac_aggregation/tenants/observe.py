@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from rbac_aggregation.tenants.plan import TenantRights, stands_in
+from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
-from tenantry.model.flux.names import DEFAULT, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT
+from tenantry.model.flux.names import MADE_FOR_TENANT, TENANT
 from tenantry.model.flux.onboarding import KUSTOMIZATION
 from tenantry.model.flux.tenant import DELIVERY_MANAGER, defaults_of, is_kept_for, tenant_of, version_of_tenant
 from tenantry.model.kinds import ROLE_BINDING, SERVICE_ACCOUNT, key_of
@@ -18,7 +19,7 @@ async def observe_rights(name: str, reader: Reader) -> TenantRights:
     marks = {MADE_FOR_TENANT: name}
     live, profile, accounts, bindings, delivering = await asyncio.gather(
         if_served(TENANT, reader, reader.get(TENANT, name, verify=version_of_tenant)),
-        if_served(TENANCY_PROFILE, reader, reader.get_shared(TENANCY_PROFILE, DEFAULT)),
+        shared_profile(reader),
         reader.list(SERVICE_ACCOUNT, labels=marks),
         reader.list(ROLE_BINDING, labels=marks),
         if_served(KUSTOMIZATION, reader, reader.list(KUSTOMIZATION, labels=marks)),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from release_provisioning.tenants.plan import TenantDelivery, binds, wanted_of
+from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
-from tenantry.model.flux.names import DEFAULT, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT
+from tenantry.model.flux.names import MADE_FOR_TENANT, TENANT
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION
 from tenantry.model.flux.tenant import defaults_of, tenant_of, version_of_tenant
 from tenantry.model.kinds import ROLE_BINDING, key_of
@@ -18,7 +19,7 @@ async def observe_delivery(name: str, reader: Reader) -> TenantDelivery:
     marks = {MADE_FOR_TENANT: name}
     live, profile, sources, deliveries = await asyncio.gather(
         if_served(TENANT, reader, reader.get(TENANT, name, verify=version_of_tenant)),
-        if_served(TENANCY_PROFILE, reader, reader.get_shared(TENANCY_PROFILE, DEFAULT)),
+        shared_profile(reader),
         if_served(GIT_REPOSITORY, reader, reader.list(GIT_REPOSITORY, labels=marks)),
         if_served(KUSTOMIZATION, reader, reader.list(KUSTOMIZATION, labels=marks)),
     )

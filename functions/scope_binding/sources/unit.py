@@ -9,6 +9,7 @@ from scope_binding.sources.observe import observe_access, observe_index, read_pl
 from scope_binding.sources.plan import MANAGER, doubtful, is_nearly_full, plan_index, report_index
 from scope_binding.sources.report import not_in_force_yet, plan_access
 from scope_binding.sources.seen import AccessSeen, IndexLook, IndexSeen, kept_grant, kept_source, namespace_in
+from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
 from tenantry.engine.snapshot import Prefetch
@@ -117,12 +118,11 @@ class SourceAccess(Unit):
         return [[INDEX], [Owner(TOLD, key.namespace)]]
 
     async def _tenant_owners(self, namespace: str, hint: Mapping[str, str], reader: Reader) -> Stages:
-        """The index, where it says of which tenant a namespace is, or has to.
+        """The index, where it says of which tenant a namespace is, or has to; it need not unless namespaces of a tenant share.
 
-        Most are of none: where an event tells that, and the index stands as this process made it, nothing else is read.
+        Most are of none: where an event tells that, and the index stands as this process made it, no more is read.
         """
-        profile = await if_served(TENANCY_PROFILE, reader, reader.get_shared(TENANCY_PROFILE, DEFAULT))
-        if not Profile.of(profile).allows_intra_tenant:
+        if not Profile.of(await shared_profile(reader)).allows_intra_tenant:
             return []
         is_told = reader.told is not None and not hint.get(TENANT_LABEL)
         if is_told and await self._knows_no_tenant_of(namespace, reader):
