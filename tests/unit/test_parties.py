@@ -15,7 +15,7 @@ from tenantry.engine.flight import PARTIES_KEPT, Ask
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import Look, RunOwner, Sweep, party_of
 from tenantry.engine.unit import Owner
-from tenantry.local.subscription import whose
+from tenantry.local import subscription
 from tenantry.model.config import Config
 from tenantry.model.event import Event
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Kind
@@ -44,13 +44,13 @@ def update(kind: Kind, namespace: str, labels: Mapping[str, Any] | None) -> Even
 )
 def test_the_party_of_an_event(kind: Kind, namespace: str, labels: Mapping[str, Any] | None, expected: str) -> None:
     """On its way and in the function; who may label other objects does not choose whose turn they take."""
-    assert whose(update(kind, namespace, labels), LABEL) == expected
+    assert subscription.party_of(update(kind, namespace, labels), LABEL) == expected
     hint = {name: value for name, value in (labels or {}).items() if isinstance(value, str)}
     assert party_of(Look(Key(kind.api_version, kind.kind, namespace, "it"), hint), LABEL) == expected
 
 
 def test_without_a_project_label_a_namespace_is_its_own_party() -> None:
-    assert whose(update(NAMESPACE, "", {"": "x", LABEL: "p-a"}), "") == "it"
+    assert subscription.party_of(update(NAMESPACE, "", {"": "x", LABEL: "p-a"}), "") == "it"
     assert party_of(Look(Key("v1", "Namespace", "", "it"), {LABEL: "p-a"})) == "it"
 
 

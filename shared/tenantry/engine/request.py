@@ -57,21 +57,22 @@ class MalformedRequest(ValueError):
 Request = Look | RunOwner | Sweep | Ignore
 
 
-def whose(key: Key) -> str:
-    """Whom an object belongs to: its namespace, or itself where it is in none."""
-    return key.namespace or key.name
-
-
-def party_of(request: Request, project_label: str = "") -> str:
-    """For whom the requests to the API server are that it takes (`tenantry.api.turns`).
+def whose(kind: str, namespace: str, name: str, labels: Mapping[str, str], project_label: str) -> str:
+    """Whom an object belongs to: a Namespace to its project, where it has one; what is in a namespace to that; others themselves.
 
     Who makes many projects with several namespaces each is many parties, and each project one: a namespace that joins another
     project does not wait behind them.
     """
+    project = labels.get(project_label, "") if project_label and kind == NAMESPACE.kind else ""
+    return project or namespace or name
+
+
+def party_of(request: Request, project_label: str = "") -> str:
+    """For whom the requests to the API server are that it takes (`tenantry.api.turns`)."""
     match request:
         case Look():
-            project = request.hint.get(project_label, "") if request.key.kind == NAMESPACE.kind else ""
-            return project or whose(request.key)
+            key = request.key
+            return whose(key.kind, key.namespace, key.name, request.hint, project_label)
         case RunOwner():
             return request.owner
     return "*"
@@ -130,11 +131,16 @@ def _look(event: Event, states: Mapping[str, States]) -> Look:
         raise MalformedRequest("no apiVersion, kind and name")
     if not can_be_name(name) or (namespace and not can_be_name(namespace)):
         raise MalformedRequest("no object can have this name")
-    raw_labels = metadata.get("labels")
-    labels = raw_labels if isinstance(raw_labels, dict) else {}
     key = Key(api_version, kind, namespace, name)
     told = _told(event, key, body, states) if named is metadata else {}
-    return Look(key, {label: value for label, value in labels.items() if isinstance(value, str)}, told)
+    return Look(key, labels_told(body), told)
+
+
+def labels_told(data: Any) -> Mapping[str, str]:
+    """The labels of the object that an event has, whatever that is; none where it has only its name."""
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return {label: value for label, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}
 
 
 def _told(event: Event, key: Key, body: Object, states: Mapping[str, States]) -> dict[str, Hashable]:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from tenantry.api.turns import Turns
+from tenantry.engine.request import labels_told, whose
 from tenantry.local.dead_letters import DeadLetters, dead_letter
 from tenantry.local.delivery import BROKEN_REPLY, ERROR_BODY_LIMIT, NO_ANSWER, NOT_AN_EVENT, delay, is_retried, is_success
 from tenantry.local.sinks import Answer, NoAnswer, Poster
@@ -29,14 +30,11 @@ OnDelivery = Callable[[str, Event, int, int, float], None]
 TTL = "knativebrokerttl"
 
 
-def whose(event: Event, project_label: str) -> str:
-    """For whom an event is delivered: the project of a Namespace, the namespace of another object, or the object itself."""
-    if project_label and event.extensions.get("kind") == NAMESPACE.kind:
-        metadata = event.data.get("metadata") if isinstance(event.data, dict) else None
-        labels = metadata.get("labels") if isinstance(metadata, dict) else None
-        if isinstance(labels, dict) and isinstance(project := labels.get(project_label), str) and project:
-            return project
-    return event.extensions.get("namespace") or event.extensions.get("name") or event.subject or ""
+def party_of(event: Event, project_label: str) -> str:
+    """For whom an event is delivered: whom its object belongs to."""
+    told = event.extensions.get
+    kind, namespace, name = told("kind", ""), told("namespace", ""), told("name") or event.subject or ""
+    return whose(kind, namespace, name, labels_told(event.data) if kind == NAMESPACE.kind else {}, project_label)
 
 
 @dataclass(slots=True)
@@ -113,10 +111,10 @@ class Subscription:
         """Try until it is delivered, refused or given up; never raises for what a subscriber does."""
         spec, event = self.delivery, encoded.event
         headers, body = encoded.request(spec, self._headers)
-        who = whose(event, self._project_label)
+        party = party_of(event, self._project_label)
         for attempt in range(1, spec.retry + 2):
             started = time.perf_counter()
-            async with self._turns.turn(who):
+            async with self._turns.turn(party):
                 try:
                     answer = await self._poster.post(self.url, headers, body, spec.timeout)
                 except NoAnswer as error:
