@@ -78,7 +78,7 @@ class Turns:
     @asynccontextmanager
     async def turn(self, who: str) -> AsyncIterator[None]:
         """Hold a place for a party; waits until there is one."""
-        level = self._level(who)
+        level = 0 if self._free else self._level(who)
         self._wanted[who] += 1
         try:
             if self._free:
