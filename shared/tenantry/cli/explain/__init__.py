@@ -14,7 +14,7 @@ import click
 from tenantry.api import Api
 from tenantry.api.connect import current_namespace
 from tenantry.api.served import served_resources
-from tenantry.cli.explain.asking import Right, Telling, Where, right_told
+from tenantry.cli.explain.asking import Right, Telling, Where, right_judged, right_told
 from tenantry.cli.explain.can import can_told
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.missing import missing_told
@@ -210,7 +210,7 @@ async def _can(asked: _Asked, tell: Telling) -> Told:
         ReadProgress("reading bindings") as progress,
     ):
         reading = Reading(api, await configured(api, asked.config), progress)
-        return await right_told(right, reading, tell)
+        return await right_told(right, await right_judged(right, reading), reading, tell)
 
 
 def _namespace(asked: _Asked) -> str:

@@ -46,8 +46,8 @@ class Right:
             raise WrongUse("the verb is empty: write one such as get, list, create, delete, or '*'")
 
 
-async def right_told(right: Right, reading: Reading, tell: Telling) -> Told:
-    """The answer of `can_told` or `missing_told`; ``unknown`` where nothing can be said.
+async def right_judged(right: Right, reading: Reading) -> Judged:
+    """What is known of a right, from which both answers are told.
 
     Raises:
         WrongUse: something in the question means nothing here; the message says what.
@@ -65,6 +65,14 @@ async def right_told(right: Right, reading: Reading, tell: Telling) -> Told:
         place, notes = place_of(named, right.place.namespace, chosen=right.place.chosen)
         parts = {"group": named.group, "resource": named.resource, "subresource": named.subresource, "name": named.name}
         question, notes = Question(who.user, who.groups, right.verb, namespace=place, **parts), (*named.notes, *notes)
-    found = await judged(question, reading, notes)
-    told: Told = await tell(found, who.text, reading)
+    return await judged(question, reading, notes)
+
+
+async def right_told(right: Right, found: Judged, reading: Reading, tell: Telling) -> Told:
+    """The answer of `can_told` or `missing_told`; ``unknown`` where nothing can be said.
+
+    Raises:
+        ApiError: what decides cannot be read.
+    """
+    told: Told = await tell(found, right.who.text, reading)
     return {**told, "unknown": True} if is_unknown(found) else told

@@ -8,7 +8,7 @@ from typing import Any
 from tenantry.api import Api
 from tenantry.api.errors import ApiError
 from tenantry.api.served import served_resources
-from tenantry.cli.explain.asking import Right, Where, right_told
+from tenantry.cli.explain.asking import Right, Where, right_judged, right_told
 from tenantry.cli.explain.can import can_told
 from tenantry.cli.explain.configured import configured
 from tenantry.cli.explain.missing import missing_told
@@ -90,9 +90,10 @@ async def who_can(api: Api, query: Mapping[str, str]) -> dict[str, Any]:
         raise WrongUse(f"a name is longer than {_LONGEST} characters")
     reading = Reading(api, await configured(api, None, _CONFIG))
     right = Right(asked_about(subject), verb, resource, Where(namespace))
-    told = await right_told(right, reading, can_told)
+    judged = await right_judged(right, reading)
+    told = await right_told(right, judged, reading, can_told)
     answer, rest = can_answer(told)
     found = {"answer": answer, "rest": rest, "good": bool(told["allowed"]), "lines": [*can_lines(told)], "missing": []}
     if not told["allowed"]:
-        found["missing"] = [*lacking_lines(await right_told(right, reading, missing_told))]
+        found["missing"] = [*lacking_lines(await right_told(right, judged, reading, missing_told))]
     return found
