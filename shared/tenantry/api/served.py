@@ -17,11 +17,6 @@ class ServedResource:
     subresources: frozenset[str]
     verbs: frozenset[str]
 
-    @property
-    def text(self) -> str:
-        """Plural and group."""
-        return f"{self.kind.plural}.{self.kind.group}" if self.kind.group else self.kind.plural
-
 
 async def served_resources(api: Api) -> list[ServedResource]:
     """All resources in the versions that the API server prefers, in its order: that of the core group first."""

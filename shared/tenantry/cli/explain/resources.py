@@ -99,7 +99,7 @@ def _parts(rest: Sequence[str], found: ServedResource | None, subresource: str) 
 
 def _unserved_verb(verb: str, found: ServedResource, below: str) -> Iterator[str]:
     if not below and verb not in found.verbs | _ONLY_VERBS:
-        yield f"{found.text} is not served with the verb {verb!r}; it has {', '.join(sorted(found.verbs))}"
+        yield f"{found.kind.resource} is not served with the verb {verb!r}; it has {', '.join(sorted(found.verbs))}"
 
 
 def _near(text: str, served: Sequence[ServedResource]) -> str:

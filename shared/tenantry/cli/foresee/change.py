@@ -127,7 +127,7 @@ class PlannedChange:
             self._resources.extend(await served_resources(over))
         found = _called(called, self._resources)
         if len(found) != 1:
-            known = ", ".join(f"{each.kind.plural}.{each.kind.group}" for each in found)
+            known = ", ".join(each.kind.resource for each in found)
             raise BadChange(f"{text}: {f'which of {known}?' if found else f'the cluster serves no kind {called}'}")
         kind = found[0].kind
         return kind, name, (self.namespace or "default") if kind.namespaced else ""
