@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tenantry.model.kinds import Object
+from tenantry.api import Api
+from tenantry.model.kinds import CONFIG_MAP, Object
+from tenantry.model.names import SYSTEM_NAMESPACE
 
 CONFIG_MAP_NAME = "tenantry-config"
 FILE = "tenantry.yaml"
+PART_OF = "app.kubernetes.io/part-of=tenantry"
+"""Selects what an installation consists of."""
+
+
+async def newest_installed(api: Api) -> Object | None:
+    """The newest ConfigMap with a configuration among those of the installation.
+
+    Raises:
+        ApiError: they cannot be read.
+    """
+    return newest_of((await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector=PART_OF)).items)
 
 
 def newest_of(config_maps: Iterable[Object]) -> Object | None:

@@ -11,9 +11,8 @@ import yaml
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
-from tenantry.cli.config_maps import CONFIG_MAP_NAME, FILE, newest_of
+from tenantry.cli.config_maps import CONFIG_MAP_NAME, FILE, newest_installed
 from tenantry.model.config import Config
-from tenantry.model.kinds import CONFIG_MAP
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.config import CONFIG_VARIABLE, load_config, parse_config
 
@@ -45,10 +44,9 @@ async def configured(api: Api, file: Path | None, way: str = "name the file with
     if named is not None:
         return Configured(load_config(named), str(named), named.read_text(encoding="utf-8"))
     try:
-        found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
+        newest = await newest_installed(api)
     except Forbidden:
         return Configured(note=f"the configuration in namespace {SYSTEM_NAMESPACE} may not be read, so defaults count: {way}")
-    newest = newest_of(found)
     if newest is None:
         note = f"no ConfigMap {CONFIG_MAP_NAME} is in namespace {SYSTEM_NAMESPACE}, so defaults count: {way}"
         return Configured(note=note)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from tenantry.api import Api, Listing
 from tenantry.api.errors import KindNotServed, NotConverted, RefusedError
-from tenantry.cli.config_maps import FILE, newest_of
+from tenantry.cli.config_maps import FILE, newest_installed
 from tenantry.cli.progress import ReadProgress
 from tenantry.cli.served import ServedKinds, discovered, served_kinds
 from tenantry.cli.standing.told import here
 from tenantry.model.config import Config
 from tenantry.model.descriptor import OwnerMark, Tells
-from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Kind, Object
+from tenantry.model.kinds import NAMESPACE, Kind, Object
 from tenantry.model.map.seen import MapSeen, kept, kinds_of
 from tenantry.model.map.system import Told
 from tenantry.model.names import SYSTEM_NAMESPACE
@@ -25,7 +25,6 @@ from tenantry.serving.config import CONFIG_VARIABLE, ConfigError, load_config, p
 from tenantry.serving.installed import descriptors
 
 PERSON = "tenantry-cli"
-PART_OF = "app.kubernetes.io/part-of=tenantry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +117,10 @@ async def config_of(api: Api, told: tuple[Told, ...], unread: dict[str, str], *,
     if not whole:
         return Config()
     try:
-        found = (await api.list(CONFIG_MAP, SYSTEM_NAMESPACE, label_selector=PART_OF)).items
+        newest = await newest_installed(api)
     except RefusedError as error:
         unread["the configuration"] = f"{error.line}; the defaults are taken: set {CONFIG_VARIABLE} to its file"
         return Config()
-    newest = newest_of(found)
     if newest is None:
         return Config()
     try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, KindNotServed, NotFound, RefusedError, TransientError
+from tenantry.cli.config_maps import PART_OF
 from tenantry.cli.served import ServedKinds
 from tenantry.model.descriptor import Service
 from tenantry.model.event import SWEPT
@@ -93,7 +94,7 @@ async def _list(api: Api, served: ServedKinds, which: tuple[str, str], unread: d
 async def _deployments(api: Api, unread: dict[str, str]) -> list[Object] | None:
     kind: Kind = DEPLOYMENT
     try:
-        return (await api.list(kind, SYSTEM_NAMESPACE, label_selector="app.kubernetes.io/part-of=tenantry")).items
+        return (await api.list(kind, SYSTEM_NAMESPACE, label_selector=PART_OF)).items
     except RefusedError as error:
         unread[f"deployments.apps in {SYSTEM_NAMESPACE}"] = error.line
         return None
