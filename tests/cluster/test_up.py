@@ -54,6 +54,12 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up, tmp_path: P
     processes = psutil.Process(up.process.pid).children(recursive=True)
     assert len(processes) >= 6, "etcd, API server, controller manager, and the functions"
 
+    shown = up.lines[up.lines.index(f"  export KUBECONFIG={kubeconfig}") + 1 :]
+    for command in ("status", "tree"):  # as they are printed: after that export, and nothing else
+        assert any(re.match(rf"  \S+ {command}\b", line) for line in shown), command
+        code, told, errors = await tenantry(command, KUBECONFIG=kubeconfig)
+        assert code in (0, 3), told + errors
+
     code, told, errors = await tenantry("demo", within=150, TENANTRY_HOME=str(tmp_path / "home"))
     assert code == 0, told + errors
     await up.says(f"create Namespace {HOME}")

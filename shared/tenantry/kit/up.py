@@ -25,6 +25,7 @@ READY = "Ready."
 _NEXT = f"""
 {READY} Ctrl-C ends everything. To see what it does, in another terminal:
 
+  export KUBECONFIG={{kubeconfig}}
   {{program}} demo
   {{program}} status     what runs, and what is wrong
   {{program}} tree       each project with all that it has
@@ -35,7 +36,6 @@ What functions write is shown here. Events that none of them could handle: {{pro
 _STORY = """
 or by hand (docs/running.md goes on from there):
 
-  export KUBECONFIG={kubeconfig}
   kubectl create namespace team-a
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
@@ -183,9 +183,9 @@ async def _until_stopped(
         if then is not None:
             return await _unless(stopping, then(kubeconfig))
         program = "tenantry" if shutil.which("tenantry") or sys.argv[0].endswith(".py") else sys.argv[0]
-        story = _STORY.format(kubeconfig=kubeconfig, label=config.project_label) if config.project_label else ""
+        story = _STORY.format(label=config.project_label) if config.project_label else ""
         history = _HISTORY.format(program=program) if config.decisions.enabled else ""
-        click.echo(_NEXT.format(program=program, story=story, history=history))
+        click.echo(_NEXT.format(program=program, kubeconfig=kubeconfig, story=story, history=history))
         sys.stdout.flush()
         ended = asyncio.create_task(knative.ended.wait())
         await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
