@@ -34,7 +34,7 @@ IN_EACH_RUN = ("namespace-registration", "scope-binding")
 ENOUGH = 100
 """Fewer forged events than this in a run would show little."""
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), LEFT_TO_MAKE_WHOLE]
 
 
 @pytest.mark.check("a-24", without="live-reads")

@@ -17,7 +17,7 @@ import pytest
 from cages import CONFIG, THEFTS, Cages, outcome
 from rights import account
 from thieves import Attack, Theft
-from times import WHOLE
+from times import LEFT_TO_MAKE_WHOLE, WHOLE
 
 from tenantry.api import Api
 from tenantry.local.deployment import deployment_folder, documents
@@ -35,6 +35,8 @@ from tenantry.model.kinds import (
 )
 from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 PROTECTED = "systemNamespaces"
 """The list whose entries refuse."""

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from attackers import Attackers, refused
 from people import C1, FUNCTION, LABEL, OPERATED, changed, token
+from times import LEFT_TO_MAKE_WHOLE
 from writing import WAYS, create, with_part
 
 from tenantry.api import Api
@@ -22,7 +23,7 @@ from tenantry.testing.plugin import policies_left_out
 
 KEY = "example.com/project"
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [pytest.mark.no_policies, LEFT_TO_MAKE_WHOLE]
 Start = Callable[..., Knative]
 
 

@@ -10,6 +10,7 @@ from locking import end_hook
 from projects_releases import GUARD, NAMED, OWN_ROLE, PLAIN, WIDE, Scene, may, refused, release, says_why, unharmed, victims
 from releases import SYSTEM, Owners
 from rights import cluster_role
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.model.kinds import (
@@ -27,6 +28,8 @@ from tenantry.model.kinds import (
     Object,
 )
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 async def rights_in(thief: Api, namespace: str) -> list[Object]:

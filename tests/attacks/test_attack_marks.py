@@ -16,6 +16,7 @@ from attackers import Attackers, refused
 from people import OPERATED, ORPHANED, PROJECT_ID, registration, token
 from releases import CONFIG, DASHBOARD, DUMMY, FUNCTIONS, SYSTEM, Owners
 from rights import AGGREGATE_FROM, AGGREGATION, ROLE_OF, Project, cluster_role, user
+from times import LEFT_TO_MAKE_WHOLE
 from writing import WAYS, create, with_part
 
 from tenantry.api import Api
@@ -46,6 +47,8 @@ from tenantry.model.kinds import (
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 GUARD = "tenantry-guard-marks"
 WRITE = "write on marks.tenantry.dev"

@@ -9,6 +9,7 @@ from attackers import Attackers
 from flawless import calming
 from people import registration, token
 from releases import SYSTEM, Owners, conditions_of
+from times import LEFT_TO_MAKE_WHOLE
 from victims import asked, somebody
 
 from tenantry.api import Api
@@ -16,6 +17,8 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import HELM_CHART, NAMESPACE, PROJECT_HELM_CHART, SECRET, Object, annotations_of, labels_of
 from tenantry.model.names import ADOPT, ORPHANED, PROJECT_CHART, PROJECT_ID
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 UNABLE = "UnableToCreateHelmRelease"
 SERVED = "WaitingForDashboardValues"

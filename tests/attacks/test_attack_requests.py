@@ -11,6 +11,7 @@ from people import CHART_CONFIG_MAP, People, registration, token
 from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION
 from scoping import SCOPES
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -18,6 +19,8 @@ from tenantry.model.kinds import CONFIG_MAP
 from tenantry.serving.installed import descriptor_of
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.recording import Exchange
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 LOCKS = "lock-enforcement"
 ALL = (REGISTRATION, PROVISIONING, AGGREGATION, SCOPES, LOCKS)

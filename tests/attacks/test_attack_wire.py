@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from forgery import JSON, Served, Wire, forget_peak, large_bodies, limit_mib, look_at, peak_mib, sweep
 from people import C1, FUNCTION, People, look, post, swept, token
-from times import SERVED_MEANWHILE_S
+from times import LEFT_TO_MAKE_WHOLE, SERVED_MEANWHILE_S
 
 from tenantry.local.knative import Knative
 from tenantry.model import limits
@@ -22,6 +22,8 @@ from tenantry.testing import eventually
 from tenantry.testing.fault import Forward
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.wire import Request, Response
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 AT_ONCE = 50
 SWEEPS = 1000

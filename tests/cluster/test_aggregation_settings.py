@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from people import C1, LABEL, OPERATED, PROJECT_ID, People, changed
 from rights import AGGREGATION, Project, user
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -18,6 +19,8 @@ from tenantry.local.knative import Knative
 from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE_BINDING
 from tenantry.testing.forks import Forks
 from tenantry.testing.settling import settle
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 Start = Callable[[dict[str, Any]], AbstractAsyncContextManager[Knative]]
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from line import Line
 from people import C1, People, changed, token
 from rights import AGGREGATION, Everywhere, Project, cluster_role, group, named, user
-from times import PROJECTS_S
+from times import LEFT_TO_MAKE_WHOLE, PROJECTS_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -18,6 +18,8 @@ from tenantry.model.kinds import CLUSTER_ROLE, NAMESPACE, PROJECT_HELM_CHART, RE
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import normalised, snapshot
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 LEVELS = {"clusterRoleRefs": {"admin": "tests-owner", "edit": "tests-shared", "view": "tests-shared"}}
 MINE = changed(C1, operator={"releaseRoleBindings": LEVELS})

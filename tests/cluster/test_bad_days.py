@@ -47,6 +47,8 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import settle
 
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 RIGHTS = "tenantry-namespace-registration"
 
 
@@ -185,7 +187,6 @@ async def test_missing_right_to_read_is_named(system: Knative, people: People, a
     assert marks_of(project) == marks(await people.get(NAMESPACE, registration(project)))
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_dead_letter_names_the_missing_right(system: Knative, people: People, admin: Api, calm: Calm) -> None:
     """An event that is given up for want of a right is kept with the right's name, and a sweep makes up for it."""
     (project,) = _projects(1)

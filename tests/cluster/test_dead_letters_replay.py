@@ -14,7 +14,7 @@ import pytest_asyncio
 from letters import FUNCTION, Sender, empty, kept, refused, stored, tenantry
 from local_subscriber import Subscriber, subscriber
 from people import C1, LABEL, People, token
-from times import PROJECTS_S, SERVED_S
+from times import LEFT_TO_MAKE_WHOLE, PROJECTS_S, SERVED_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -29,6 +29,8 @@ from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.serving.cloudevents import parse_event
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 SERVICE = Kind("v1", "Service", "services")
 ENDPOINTS = Kind("v1", "Endpoints", "endpoints")

@@ -13,6 +13,7 @@ from aiohttp import web
 from helm_people import FUNCTION, GREETING, SYSTEM, HelmPeople, chart_archive, is_alive
 from locking import end_hook, pod_hook
 from people import token
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.knative import Knative
 from tenantry.local.processes import free_port
@@ -143,6 +144,7 @@ async def test_interrupted_upgrade_is_taken_up_again(helm: HelmPeople) -> None:
     assert await helm.releases(name) == [(1, "superseded"), (2, "failed"), (3, "deployed")]
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: HelmPeople) -> None:
     """A Helm that is killed leaves a pending upgrade; the next attempt of the Job does it again, with the policy abort, too."""
     name = f"killed-{token()}"
@@ -165,6 +167,7 @@ async def test_helm_that_is_killed_in_an_upgrade_is_followed_by_the_next(helm: H
 
 
 @pytest.mark.check("a-62", without="one-helm-at-a-time")
+@LEFT_TO_MAKE_WHOLE
 async def test_the_next_helm_comes_when_the_last_one_has_ended(helm: HelmPeople) -> None:
     """A pod that is evicted while Helm works, as at a node drain, is followed by the next only after Helm has ended in it."""
     name = f"drained-{token()}"
@@ -251,6 +254,7 @@ async def test_failure_policy_decides_about_an_interrupted_install(
     assert await helm.releases(name) == left
 
 
+@LEFT_TO_MAKE_WHOLE
 async def test_chart_comes_from_a_repository(helm: HelmPeople) -> None:
     """A chart by repository, name and version, with credentials; values as an object, from a Secret and one by one."""
     name = f"repo-{token()}"

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from people import token
-from times import SERVED_S
+from times import LEFT_TO_MAKE_WHOLE, SERVED_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ConflictError
@@ -32,7 +32,7 @@ NAME = "helmcharts.helm.cattle.io"
 GUARD = "tenantry-guard-test"
 KINDS = (ADMISSION_POLICY, ADMISSION_POLICY_BINDING)
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [pytest.mark.no_policies, LEFT_TO_MAKE_WHOLE]
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -12,6 +12,7 @@ import pytest_asyncio
 from people import LABEL, changed, registration, token
 from releases import CONFIG, PROVISIONING, REGISTRATION, SYSTEM, Owners
 from rights import AGGREGATION, Project, named, user
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -21,6 +22,8 @@ from tenantry.testing.fault import Forward
 from tenantry.testing.proxy import FaultProxy
 from tenantry.testing.settling import normalised, settle
 from tenantry.testing.wire import Request, Response
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 KINDS = (NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE, ROLE, ROLE_BINDING)
 LEVELS = {"clusterRoleRefs": {"admin": "admin", "edit": "edit", "view": "nobody-has-made-this"}}

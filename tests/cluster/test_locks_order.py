@@ -10,6 +10,7 @@ import pytest_asyncio
 from line import Line
 from locking import FUNCTION, SYSTEM, Locks, config_map, locking, marked_for
 from people import pointer, token
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -19,6 +20,8 @@ from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET
 from tenantry.testing.helm import locked_source, record
 from tenantry.testing.settling import normalised, snapshot
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 KINDS = (HELM_RELEASE, CONFIG_MAP, SECRET)
 PAUSE = f"/metadata/annotations/{pointer('tenantry.dev/lock')}"

@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 from locking import SYSTEM, Helm, Locks, condition, config_map, token, watched
 from people import pointer
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.cli import main
@@ -19,6 +20,8 @@ from tenantry.local.control_plane import ControlPlane
 from tenantry.model.kinds import CONFIG_MAP, HELM_RELEASE, SECRET
 from tenantry.model.names import RELEASE_MANAGED_BY
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 @pytest.mark.check("hpo-74")

@@ -12,6 +12,7 @@ from one_function import ready, serving
 from operators import LIST, PENDING, Operators, chosen, name_of, template, workload
 from people import People, look, post
 from refusing import refusing
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import Invalid
@@ -22,6 +23,8 @@ from tenantry.testing.fault import on
 from tenantry.testing.faults import Error500, Forbidden403
 from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 COMMAND = (sys.executable, "-m", "tenantry.cli", "serve", "scope-binding")
 

@@ -12,11 +12,14 @@ from admitting import paas as body_of
 from flawless import Calm
 from paasing import example, paas_name, together
 from people import swept_alone
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, Object, annotations_of, finalizers_of
 from tenantry.model.paas.names import ACCOUNTS_FINALIZER, CLUSTER_RESOURCE_QUOTA, PAAS, SHARED, SUBJECTS_FINALIZER
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 MONITORING = "monitoring-edit"
 

@@ -28,7 +28,7 @@ from righting import (
     sweep,
     versions,
 )
-from times import CONTROLLER_S
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists, RefusedError
@@ -37,6 +37,8 @@ from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, annotations_of, finali
 from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_NS, PAAS_UID, RIGHTS_FINALIZER
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 PLACES = ("cicd", "test", "prod", "argocd")
 

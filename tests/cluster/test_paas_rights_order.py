@@ -21,7 +21,7 @@ from righting import (
     righting,
     sweep,
 )
-from times import GARBAGE_S
+from times import GARBAGE_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -29,6 +29,8 @@ from tenantry.model.kinds import NAMESPACE, RESOURCE_QUOTA, ROLE_BINDING, is_ter
 from tenantry.model.paas.names import GROUP, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, RIGHTS_FINALIZER
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 RIGHTS = "tenantry.dev/Rights"
 PLACES = ("cicd", "test", "prod", "argocd")

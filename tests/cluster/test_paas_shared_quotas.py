@@ -22,6 +22,8 @@ from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import snapshot
 
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 CPU = "limits.cpu"
 
 
@@ -252,7 +254,6 @@ async def test_a_second_configuration_is_refused_and_without_effect_where_it_got
         await some.paasing.admin.delete(PAAS_CONFIG, name)
 
 
-@LEFT_TO_MAKE_WHOLE
 @pytest.mark.check("p-31")
 async def test_more_paas_share_more_up_to_the_most_there_is(some: Sharing) -> None:
     """A tenth of what 40 have, and max for 200."""

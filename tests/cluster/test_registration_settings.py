@@ -23,6 +23,7 @@ from people import (
     token,
 )
 from pydantic import ValidationError
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import AlreadyExists, Invalid
@@ -38,7 +39,7 @@ OPEN_POLICY: dict[str, Any] = {
 }
 """Lets everybody in on two ports, of which one is given without its protocol, and nothing out."""
 
-pytestmark = pytest.mark.timeout(300)  # every project of the test run is written anew
+pytestmark = [pytest.mark.timeout(300), LEFT_TO_MAKE_WHOLE]  # every project of the test run is written anew
 
 
 @pytest.mark.check("hpo-6", "hpo-24")

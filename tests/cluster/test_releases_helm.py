@@ -13,7 +13,7 @@ from helm_people import NEEDY
 from people import LABEL, ORPHANED, changed, registration, token
 from releases import CONFIG, FUNCTIONS, SYSTEM, Owners, conditions_of
 from rights import AGGREGATION, Project, cluster_role, named, user
-from times import FULL, HELM_S
+from times import FULL, HELM_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.local.control_plane import Lines, ensure_helm
@@ -206,6 +206,7 @@ async def test_a_deleted_release_namespace_is_filled_again_by_helm(owners: Owner
 
 
 @pytest.mark.check("hpo-67")
+@LEFT_TO_MAKE_WHOLE
 async def test_a_foreign_binding_does_not_hold_up_the_release(
     owners: Owners, deploying: Knative, calm: Calm, project: str, name: str, release: str
 ) -> None:
@@ -312,6 +313,7 @@ async def hears(owners: Owners, name: str, home: str, event: tuple[str, str]) ->
 
 @pytest.mark.check("hpo-51")
 @pytest.mark.timeout(1200)
+@LEFT_TO_MAKE_WHOLE
 async def test_restarts_change_nothing(owners: Owners, deploying: Knative, project: str) -> None:
     """Restarts and sweeps of all functions over deployed releases write nothing; `make volume`: 20 restarts, 50 releases."""
     charts, restarts = (50, 20) if FULL else (4, 2)

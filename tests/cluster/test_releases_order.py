@@ -19,6 +19,8 @@ from tenantry.model.kinds import HELM_CHART, HELM_RELEASE, NAMESPACE, PROJECT_HE
 from tenantry.testing import eventually
 from tenantry.testing.settling import normalised, snapshot
 
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 KINDS = (NAMESPACE, PROJECT_HELM_CHART, HELM_CHART, HELM_RELEASE)
 PERIOD_S = 60
 """The shortest period that a schedule can have."""
@@ -143,7 +145,6 @@ async def test_lost_events_are_made_up_by_one_sweep(
 
 
 @pytest.mark.check("hpo-86")
-@LEFT_TO_MAKE_WHOLE
 async def test_lost_events_are_made_up_within_one_period(
     line: Line, owners: Owners, admin: Api, reference: dict[str, Any]
 ) -> None:

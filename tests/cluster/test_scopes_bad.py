@@ -10,7 +10,7 @@ from flawless import Calm
 from people import may, token
 from refusing import refusing
 from scoping import EVE, OP, READ_SECRETS, SCOPES, TEMPLATE_UID, Scoping, condition_of, role
-from times import GARBAGE_S, POLICY_S
+from times import GARBAGE_S, LEFT_TO_MAKE_WHOLE, POLICY_S
 
 from tenantry.api import Api
 from tenantry.api.errors import AdmissionDenied, ApiError, Invalid
@@ -28,6 +28,8 @@ from tenantry.model.kinds import (
 )
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 Start = Callable[..., Awaitable[Knative]]
 Identity = Callable[..., Awaitable[Path]]

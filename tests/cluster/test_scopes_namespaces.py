@@ -21,7 +21,7 @@ from scoping import (
     always,
     role,
 )
-from times import SCOPES_S, VOLUME_S
+from times import LEFT_TO_MAKE_WHOLE, SCOPES_S, VOLUME_S
 from watching import history
 
 from scope_binding.scopes.names import FAMILIES, Family
@@ -45,6 +45,8 @@ from tenantry.testing import eventually
 from tenantry.testing.awaiting import deadline
 from tenantry.testing.objects import obj
 from tenantry.testing.settling import snapshot
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 
 @pytest.mark.check("sb-28")

@@ -9,7 +9,7 @@ import pytest
 from flawless import Calm
 from people import token
 from scoping import SCOPES, Scoping, role
-from times import GARBAGE_S
+from times import GARBAGE_S, LEFT_TO_MAKE_WHOLE
 
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
@@ -24,6 +24,8 @@ from tenantry.model.kinds import (
     Kind,
     Object,
 )
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 FAMILIES = [
     pytest.param((SCOPE_TEMPLATE, SCOPE_INSTANCE), id="operators.coreos.com"),

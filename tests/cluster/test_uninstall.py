@@ -96,7 +96,7 @@ MADE = (
 )
 """What functions make for HelmCharts and scopes, by label."""
 
-pytestmark = pytest.mark.no_policies
+pytestmark = [pytest.mark.no_policies, LEFT_TO_MAKE_WHOLE]
 
 
 @dataclass
@@ -149,7 +149,6 @@ async def cluster(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
         await asyncio.to_thread(plane.stop)
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_from_a_binding_in_the_project_to_rights_in_its_release(cluster: Cluster) -> None:
     """Who is bound in the registration namespace has the Role in the release namespace that the chart was given."""
     await cluster.project.bound("User alice")

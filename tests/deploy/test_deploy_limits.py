@@ -23,6 +23,8 @@ from tenantry.model.kinds import ADMISSION_POLICY, DEPLOYMENT, NAMESPACE, POD, S
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
+pytestmark = LEFT_TO_MAKE_WHOLE
+
 GUARD = "tenantry-guard-priority"
 BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
@@ -183,7 +185,6 @@ async def set_status(admin: Api, body: Object, status: Object) -> None:
 
 
 @pytest.mark.check("a-61")
-@LEFT_TO_MAKE_WHOLE
 async def test_a_drain_takes_one_instance_at_a_time(admin: Api, system: str) -> None:
     """Of functions that are ready one is evicted and the next refused until it is back; one that is not ready holds nobody up."""
     budget = within(shipped("PodDisruptionBudget", name="tenantry-functions"), system)

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from times import LEFT_TO_MAKE_WHOLE
+
+pytestmark = LEFT_TO_MAKE_WHOLE
 
 ROOT = Path(__file__).parents[2]
 Tenantry = Callable[..., "subprocess.CompletedProcess[str]"]

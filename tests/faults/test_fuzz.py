@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from times import WHOLE
+from times import LEFT_TO_MAKE_WHOLE, WHOLE
 
 from tenantry.api.errors import RefusedError
 from tenantry.local.invocation import reference_event
@@ -33,7 +33,7 @@ from tenantry.testing.schemas import Mistake, invalid, valid
 from tenantry.testing.workload import load_workload
 
 pytestmark = pytest.mark.timeout(300)
-BOUNDED = settings(max_examples=25 if WHOLE else 6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(max_examples=25 if WHOLE else 4, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 SOME = settings(BOUNDED, max_examples=10 if WHOLE else 3)
 FEW = settings(BOUNDED, max_examples=3)
 TWICE = settings(BOUNDED, max_examples=2)
@@ -173,6 +173,7 @@ def test_the_way_back_restores_the_former_state(fuzzing: Fuzzing) -> None:
 SCOPES = [custom for custom in fuzz.custom_resources() if custom[0].kind in ("ScopeTemplate", "ScopeInstance", "NamespaceScope")]
 
 
+@LEFT_TO_MAKE_WHOLE
 @pytest.mark.parametrize("custom", SCOPES, ids=lambda custom: f"{custom[0].kind}.{custom[0].group}")
 def test_a_scope_of_any_shape_is_answered(scoping: Fuzzing, custom: tuple[Kind, dict[str, Any]]) -> None:
     """Whatever a scope says that its schema allows, the function answers with neither 400 nor 500, and so does its sweep."""
@@ -180,11 +181,13 @@ def test_a_scope_of_any_shape_is_answered(scoping: Fuzzing, custom: tuple[Kind, 
     scoping.run(scoping.arena.sweep())
 
 
+@LEFT_TO_MAKE_WHOLE
 def test_any_history_of_a_scope_ends_as_its_last_declaration_says(scoping: Fuzzing) -> None:
     """Lists of namespaces, the whole cluster and deletions, in any order, end as the last of them does alone."""
     ends_as_declared(scoping, 1, fuzz.reaches(), fuzz.scope_steps)
 
 
+@LEFT_TO_MAKE_WHOLE
 def test_the_way_back_of_a_scope_restores_the_former_state(scoping: Fuzzing) -> None:
     """After any detour the former list of namespaces gives what it gave: no wider right stays."""
     former: fuzz.Reach = (("a-@", "b-@"), True)
