@@ -16,14 +16,22 @@ import pytest_asyncio
 from commanding import Command, account_kubeconfig
 from consoles import Console, awaited, serving
 from people import C1, FUNCTION, People, registration, token
-from times import LEFT_TO_MAKE_WHOLE, PROJECTS_S
+from times import LEFT_TO_MAKE_WHOLE, PROJECTS_S, SERVED_S
 
 from tenantry.api import Api
 from tenantry.api.errors import Forbidden
 from tenantry.kit.console.app import NO_HOST, NO_TOKEN, ONLY_GET
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
-from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, CONFIG_MAP, NAMESPACE, ROLE_BINDING, SERVICE_ACCOUNT
+from tenantry.model.kinds import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    NAMESPACE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+)
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 from tenantry.testing.proxy import FaultProxy
@@ -284,3 +292,21 @@ async def test_a_port_that_is_taken_is_said(as_admin: Command) -> None:
         code, _, errors = await as_admin("console", "--no-open", "--port", str(taken.getsockname()[1]))
     assert code == 2
     assert "choose another with --port" in errors
+
+
+# -- at the end ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_older_installation_is_told_to_the_page(control_plane: ControlPlane, admin: Api, project: str) -> None:
+    """A kind of ours that the cluster does not serve is named, and everything else is there and explained."""
+    await admin.delete(CUSTOM_RESOURCE_DEFINITION, "sourcegrants.tenantry.dev")
+
+    async def asked() -> dict[str, Any]:
+        async with serving(control_plane.kubeconfig) as other:
+            found = await other.get("map")
+            return {**found, "about": await other.get("about", kind="Namespace", name=registration(project))}
+
+    missing = ["sourcegrants.tenantry.dev"]
+    found = await eventually(asked, lambda each: each["missing"] == missing, within=SERVED_S, what="the kind is not served")
+    assert f'"{registration(project)}"' in json.dumps(found["groups"])
+    assert "error" not in found["about"], found["about"]

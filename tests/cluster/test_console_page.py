@@ -17,7 +17,7 @@ from consoles import Console, awaited, serving
 from many import large
 from people import C1, People, registration, token
 from standing import World
-from times import LEFT_TO_MAKE_WHOLE
+from times import LEFT_TO_MAKE_WHOLE, SERVED_S
 
 from tenantry.api import Api
 from tenantry.cli.standing.page import page_data
@@ -28,8 +28,10 @@ from tenantry.kit.console.live import Live, drawn
 from tenantry.kit.console.running import Running
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
+from tenantry.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from tenantry.model.map import map_of
 from tenantry.serving import server
+from tenantry.testing import eventually
 
 pytestmark = [LEFT_TO_MAKE_WHOLE, NEEDS_CHROMIUM]
 INTERACTIVE_MS = 2000
@@ -283,3 +285,19 @@ async def test_a_console_that_has_ended_is_told(page: Page, control_plane: Contr
         assert await mine.end() == 0
         text = await shown(page, "document.getElementById('trouble').textContent")
         assert text.startswith("What is shown may be old: the console")
+
+
+async def test_an_older_installation_is_named_on_the_page(
+    page: Page, control_plane: ControlPlane, world: World, admin: Api
+) -> None:
+    """What the cluster does not serve is said above all else, with the way out."""
+    await admin.delete(CUSTOM_RESOURCE_DEFINITION, "sourcegrants.tenantry.dev")
+
+    async def notices() -> str:
+        async with serving(control_plane.kubeconfig) as mine:
+            await opened(page, mine)
+            return str(await page.run("document.getElementById('notices').textContent"))
+
+    said = "The cluster does not serve sourcegrants.tenantry.dev: apply knative/ of this version again."
+    await eventually(notices, lambda text: said in text, within=SERVED_S, what=said)
+    assert page.problems == []

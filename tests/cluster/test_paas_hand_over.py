@@ -31,7 +31,7 @@ from handing_over import (
 )
 from paasing import example, paas_name, together
 from people import token
-from times import LEFT_TO_MAKE_WHOLE, PAAS_S, SIDE_BY_SIDE
+from times import LEFT_TO_MAKE_WHOLE
 
 from tenantry.api import Api
 from tenantry.api.errors import ConflictError, RefusedError
@@ -251,7 +251,6 @@ async def test_many_at_once_are_all_there_and_others_are_unchanged(empty: None, 
     """20 Paas in one list, behind another generator and among elements of somebody else."""
     before = await paasing.application_set(SET, GIT, {"list": {"elements": FOREIGN, "template": {}}})
     several = [paas_name() for _ in range(20)]
-    paasing = HandingOver(paasing.admin, PAAS_S * SIDE_BY_SIDE)
     await together(*(paasing.paas(name, **argo(custom_fields={"git_url": name})) for name in several))
     await together(*(paasing.element_of(name, {"git_url": name}) for name in several))
     after = await paasing.get(APPLICATION_SET, SET, PLACE)

@@ -12,7 +12,7 @@ from admitting import Admitting, paas_ns
 from admitting import paas as body_of
 from paasing import CONFIG, Paasing, paas_name, together
 from righting import righting
-from times import LEFT_TO_MAKE_WHOLE, SIDE_BY_SIDE
+from times import LEFT_TO_MAKE_WHOLE
 from watching import history
 
 from tenantry.api import Api
@@ -291,7 +291,7 @@ async def test_another_quota_label(system: Knative, paasing: Paasing) -> None:
             selected = {each["metadata"]["name"]: selects(each) for each in found if each["metadata"]["name"] in limits}
             return live == spaces and selected == limits
 
-        await eventually(carried, within=paasing.eventually_s * SIDE_BY_SIDE, what=f"all carry {new} and {others} of {old}")
+        await eventually(carried, within=paasing.eventually_s, what=f"all carry {new} and {others} of {old}")
 
     mine = {name: labels[name][key] for name in ring}
     await carry("clusterquotagroup", key, mine)

@@ -11,7 +11,7 @@ import pytest_asyncio
 from configuring import ONE_CONFIG, refused, second
 from paasing import CONFIG_NAME, Paasing, make_roles, make_world, paas_name
 from people import FUNCTION
-from times import LEFT_TO_MAKE_WHOLE, PAAS_S, SIDE_BY_SIDE, VOLUME_S
+from times import LEFT_TO_MAKE_WHOLE, PAAS_S, VOLUME_S
 
 from tenantry.api import Api
 from tenantry.local.knative import Knative
@@ -260,7 +260,7 @@ async def test_more_paas_share_more_up_to_the_most_there_is(some: Sharing) -> No
     await some.join(40, "tekton")
     await some.has("tekton", "4")
     await some.join(160, "tekton")
-    await some.has("tekton", "10", within=PAAS_S * SIDE_BY_SIDE)
+    await some.has("tekton", "10", within=PAAS_S)
     await some.leave(some.made)
     await eventually(
         lambda: some.paasing.admin.list(PAAS), lambda found: not found.items, within=VOLUME_S, what="200 Paas are gone"

@@ -31,7 +31,7 @@ from paasing import CONFIG_NAME, example, make_roles, paas_name, together
 from people import may, swept, token
 from righting import Change, binding, example_bindings, has_users, history
 from rights import cluster_role, user
-from times import CONTROLLER_S, PAAS_S, SIDE_BY_SIDE
+from times import CONTROLLER_S
 from upping import tenantry
 
 from tenantry.api import Api
@@ -70,8 +70,8 @@ FINALIZERS = {PAAS_NS: "paasns.cpet.belastingdienst.nl/finalizer", PAAS_CONFIG: 
 
 @pytest.fixture(scope="module")
 def paasing(admin: Api) -> HandingOver:
-    """Authors of Paas, and the administrator of the PaasConfig and of ApplicationSets; all functions start at once for them."""
-    return HandingOver(admin, PAAS_S * SIDE_BY_SIDE)
+    """Authors of Paas, and the administrator of the PaasConfig and of ApplicationSets."""
+    return HandingOver(admin)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

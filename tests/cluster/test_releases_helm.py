@@ -249,9 +249,12 @@ async def test_helm_follows_its_project(owners: Owners, deploying: Knative, calm
 
     before = await jobs(owners, releases)
     burst = [f"b{number}-{project}" for number in range(10)]
-    for each in burst:
-        await owners.namespace(each, project)
-        await asyncio.sleep(PACE_S)
+
+    async def joins(number: int) -> None:
+        await asyncio.sleep(number * PACE_S)
+        await owners.namespace(burst[number], project)
+
+    await asyncio.gather(*(joins(number) for number in range(len(burst))))
     assert await jobs(owners, releases) == before, "Helm runs for what the whole burst comes to"
     for each in releases:
         await recorded(owners, each, 3, [*members, *burst, each])
