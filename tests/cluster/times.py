@@ -46,19 +46,19 @@ SERVED_MEANWHILE_S = 2.0 * SIDE_BY_SIDE
 
 # -- what others take ------------------------------------------------------------------------------------------------
 
-CONTROLLER_S = 30.0
+CONTROLLER_S = 30.0 * SIDE_BY_SIDE
 """Kubernetes' own controllers come first: pods of Deployments, aggregated ClusterRoles, default ServiceAccounts, quotas."""
-NAMESPACE_GONE_S = 30.0
+NAMESPACE_GONE_S = 30.0 * SIDE_BY_SIDE
 """The namespace controller takes five seconds at least to delete a namespace, and longer when it has several."""
-GARBAGE_S = 60.0
+GARBAGE_S = 60.0 * SIDE_BY_SIDE
 """The garbage collector looks for new kinds every thirty seconds: until then what waits for it stays."""
-POLICY_S = 30.0
+POLICY_S = 30.0 * SIDE_BY_SIDE
 """An admission policy comes into force, or goes, some time after it was written."""
-SERVED_S = 60.0
+SERVED_S = 60.0 * SIDE_BY_SIDE
 """The API server begins or ends to serve a kind some time after its CRD came or went, and tells nobody."""
 START_S = 60.0 * SIDE_BY_SIDE
 """Processes start: a control plane, sources, functions."""
-LOCAL_S = 30.0
+LOCAL_S = 30.0 * SIDE_BY_SIDE
 """Sources, broker and Job runner of one machine, for which no check names a time: they try again after growing pauses."""
 VOLUME_S = 90.0
 """Hundreds of objects at once beside other tests on the same cores: how fast that is, is a question for ``make bench``."""
