@@ -29,8 +29,6 @@ SCENARIOS = {
     "lock-enforcement": [],
 }
 """The scenarios of each workload; none named: its first two."""
-IN_EACH_RUN = ("namespace-registration", "scope-binding")
-"""The workloads of each test run: the others take two minutes, and `make attacks` has all."""
 ENOUGH = 100
 """Fewer forged events than this in a run would show little."""
 
@@ -38,9 +36,7 @@ pytestmark = [pytest.mark.timeout(300), LEFT_TO_MAKE_WHOLE]
 
 
 @pytest.mark.check("a-24", without="live-reads")
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in IN_EACH_RUN else LEFT_TO_MAKE_WHOLE) for name in SCENARIOS]
-)
+@pytest.mark.parametrize("name", SCENARIOS)
 async def test_forged_events_change_nothing(name: str, fault_arena: Callable[..., Awaitable[Arena]]) -> None:
     """Events about objects of the run and others, true, false and malformed, end as if nobody had sent them."""
     arena = await fault_arena(load_workload(name, WORKLOADS))

@@ -89,7 +89,6 @@ async def owner(scene: Scene, attackers: Attackers) -> Api:
     return await attackers.someone("owner", *{scene.home, registration(scene.project)})
 
 
-@pytest.mark.one_variant("actor")
 @pytest.mark.check("a-1", without=GUARD)
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_hook_in_a_record_gives_nobody_the_cluster(scene: Scene, attacker: Api, owner: Api) -> None:
@@ -144,7 +143,6 @@ async def test_a_forged_record_is_a_weapon_where_nothing_stops_it(scene: Scene, 
     await scene.admin.delete(CLUSTER_ROLE_BINDING, scene.eve)
 
 
-@pytest.mark.one_variant("actor")
 @pytest.mark.check("a-2", without=GUARD)
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_forged_manifest_deletes_nothing_of_a_neighbour(scene: Scene, attacker: Api, owner: Api) -> None:
@@ -164,7 +162,6 @@ async def test_a_forged_manifest_deletes_nothing_of_a_neighbour(scene: Scene, at
     await unharmed(scene, theirs)
 
 
-@pytest.mark.one_variant("actor")
 @pytest.mark.check("a-3", without=GUARD)
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_a_release_is_not_made_anew_for_its_status(scene: Scene, attacker: Api, owner: Api) -> None:
@@ -179,7 +176,6 @@ async def test_a_release_is_not_made_anew_for_its_status(scene: Scene, attacker:
     assert await scene.admin.get(CLUSTER_ROLE_BINDING, scene.eve) is None
 
 
-@pytest.mark.one_variant("actor")
 @pytest.mark.check("a-4", without=GUARD)
 @pytest.mark.parametrize("actor", ACTORS)
 async def test_nothing_that_helm_would_read_can_be_written(scene: Scene, attacker: Api, owner: Api) -> None:

@@ -36,7 +36,6 @@ def board(name: str, namespace: str, release: str, **data: str) -> Object:
     return obj(CONFIG_MAP, name, namespace, {DASHBOARD: release}, data=data)
 
 
-@pytest.mark.one_variant("dedicated")
 @pytest.mark.check("a-15", without="budgets")
 @pytest.mark.check("a-16", without="budgets")
 @pytest.mark.parametrize("dedicated", [True, False], ids=["dedicated", "in-registration-namespaces"])

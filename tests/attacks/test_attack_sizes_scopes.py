@@ -249,7 +249,6 @@ def multiplied() -> list[Object]:
 RIGHTS = {"880-kB": singles(9_800), "multiplied": multiplied()}
 
 
-@pytest.mark.one_variant("projection", "size")
 @pytest.mark.check("a-17", without="budgets")
 @pytest.mark.parametrize(
     ("projection", "size"),

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import pytest_asyncio
-from times import LEFT_TO_MAKE_WHOLE, WHOLE
+from times import LEFT_TO_MAKE_WHOLE
 from upping import ROOT, tenantry
 
 from tenantry.local.control_plane import Lines, ensure_helm
-from tenantry.testing.cases.files import Case, read_all
+from tenantry.testing.cases.files import read_all
 from tenantry.testing.cases.results import Result
 from tenantry.testing.cases.running import Runner
 from tenantry.testing.forks import Forks
@@ -25,14 +24,8 @@ from tenantry.testing.planes import ControlPlanes
 
 EXAMPLES = read_all([ROOT / "docs" / "examples" / "tests"])
 FAILING = ROOT / "tests" / "cluster" / "cases" / "failing.yaml"
-LEFT = ("A labelled namespace gives its project", "A Tenant has", "An event that comes twice")
-"""Left to `make whole`; `test_up` acts out the first."""
 
 pytestmark = [pytest.mark.timeout(240), LEFT_TO_MAKE_WHOLE]
-
-
-def _run_now(cases: Sequence[Case]) -> list[Case]:
-    return [each for each in cases if WHOLE or not each.name.startswith(LEFT)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -40,11 +33,11 @@ async def results(control_planes: ControlPlanes, forks: Forks) -> dict[str, Resu
     """What came of each test, by its name."""
     helm = await asyncio.to_thread(ensure_helm, Lines())
     runner = Runner(control_planes, forks, helm, patience=3.0, say=print, on_result=print)
-    done = await runner.run([*_run_now(EXAMPLES), *read_all([FAILING])])
+    done = await runner.run([*EXAMPLES, *read_all([FAILING])])
     return {each.name: each for each in done}
 
 
-@pytest.mark.parametrize("name", [each.name for each in _run_now(EXAMPLES)])
+@pytest.mark.parametrize("name", [each.name for each in EXAMPLES])
 async def test_what_the_documentation_tells_holds(results: dict[str, Result], name: str) -> None:
     """Each test in docs/examples/tests passes."""
     assert results[name].passed, "\n".join(results[name].lines())
@@ -90,7 +83,6 @@ async def test_each_test_begins_on_an_empty_cluster(results: dict[str, Result]) 
     assert results["What tests before it made has gone"].passed
 
 
-@LEFT_TO_MAKE_WHOLE
 async def test_a_pipeline_gets_exit_code_and_junit(tmp_path: Path) -> None:
     """0 when all passed, 2 when one failed, and the results as XML and JSON."""
     examples, junit = str(ROOT / "docs" / "examples" / "tests"), tmp_path / "junit.xml"

@@ -113,7 +113,6 @@ def test_the_reference_is_as_declared(reference: dict[str, Any]) -> None:
     assert len(told) > 1
 
 
-@pytest.mark.one_variant("seed")
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("functions", [(REGISTRATION, PROVISIONING), (PROVISIONING, AGGREGATION)], ids="-".join)
 async def test_turns_do_not_matter(

@@ -228,7 +228,6 @@ async def test_subjects_of_many_bindings_change_in_place(scopes: Knative, scopin
     await scoping.bound_in(test, "default", within=VOLUME_S)
 
 
-@pytest.mark.one_variant("family")
 @pytest.mark.check("sb-46")
 @pytest.mark.parametrize("namespace", ["default", ""], ids=["namespace", "cluster"])
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)

@@ -34,7 +34,7 @@ from tenantry.testing.workload import load_workload
 
 pytestmark = pytest.mark.timeout(300)
 BOUNDED = settings(max_examples=25 if WHOLE else 4, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-SOME = settings(BOUNDED, max_examples=10 if WHOLE else 3)
+SOME = settings(BOUNDED, max_examples=10)
 FEW = settings(BOUNDED, max_examples=3)
 TWICE = settings(BOUNDED, max_examples=2)
 
