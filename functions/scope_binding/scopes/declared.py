@@ -142,6 +142,21 @@ def reach_of(instance: Object) -> Reach:
     return Reach(not listed and written is None, names, selector, problem)
 
 
+def changed_selector(instance: Object) -> LabelSelector | None:
+    """The selector by which the bindings of an instance stand, where it now has another one.
+
+    It is in the status.  Whoever lists namespaces in place of a selector, or asks for the whole cluster, has named what he wants.
+    """
+    written, reach = (instance.get("status") or {}).get("namespaceSelector"), reach_of(instance)
+    if written is None or reach.selector is None or reach.problem:
+        return None
+    try:
+        earlier = _selector(written)
+    except BadSelector:
+        return None
+    return None if earlier == reach.selector else earlier
+
+
 def _selector(written: Any) -> LabelSelector:
     """A label selector, or its short form: a map of labels to values."""
     if not isinstance(written, Mapping):

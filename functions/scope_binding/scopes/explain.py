@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
-from scope_binding.scopes.names import FAMILIES, INSTANCE_UID, TEMPLATE_UID, Family, is_of, reference_to
+from scope_binding.scopes.declared import Reach, changed_selector, reach_of, roles_of, template_name_of
+from scope_binding.scopes.names import FAMILIES, INSTANCE_UID, TEMPLATE_UID, WITHDRAWAL_ACCEPTED, Family, is_of, reference_to
+from scope_binding.scopes.withdrawal import change_digest
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
@@ -68,11 +69,16 @@ async def _of_binding(
     ends: list[str] = []
     template = await look.get(family.template, template_name_of(instance))
     labels = labels_of(await look.get(NAMESPACE, place)) if place else {}
-    because = [Because(about, *each) for each in _reaching(reach, place, labels)]
+    earlier = changed_selector(instance)
+    waits = not reach.covers(place, labels) and earlier is not None and earlier.matches(labels)
+    because = [Because(about, *each) for each in _reaching(reach, place, labels, waits=waits)]
     because.append(Because(about, "spec.scopeTemplateName", template_name_of(instance)))
     if place in reach.listed:
         ways.append(edit(family.instance, name, f"take {place} out of spec.namespaces"))
-    if place and (place not in reach.listed or _selects(reach, labels)):
+    if waits:
+        accepted = f"{WITHDRAWAL_ACCEPTED}={change_digest(instance)}"
+        ends.append(kubectl("annotate", family.instance, name, more=accepted))
+    elif place and (place not in reach.listed or _selects(reach, labels)):
         ways.append(kubectl("label", NAMESPACE, place, more="KEY-  # a label that spec.namespaceSelector asks for"))
     if len(reach.listed) > 1 or reach.selector is not None:  # else without its only namespace it would be for the whole cluster
         ends += all_of(ways)
@@ -87,8 +93,11 @@ def _selects(reach: Reach, labels: Mapping[str, str]) -> bool:
     return reach.selector is not None and reach.selector.matches(labels)
 
 
-def _reaching(reach: Reach, place: str, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _reaching(reach: Reach, place: str, labels: Mapping[str, str], *, waits: bool) -> Iterator[tuple[str, str]]:
     """The lines of an instance by which it is for a namespace, or for the whole cluster."""
+    if waits:
+        yield "status.namespaceSelector", f"selected {place}; that spec has another one waits to be accepted"
+        return
     if not place:
         yield "spec", "neither namespaces nor namespaceSelector: the whole cluster"
     if place in reach.listed:

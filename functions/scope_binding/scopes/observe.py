@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from scope_binding.scopes.declared import Reach, reach_of, roles_of, template_name_of
+from scope_binding.scopes.declared import Reach, changed_selector, reach_of, roles_of, template_name_of
 from scope_binding.scopes.names import GENERATE_NAME, INSTANCE_UID, TEMPLATE_UID, Family, as_label, binding_name, is_of, was_of
 from scope_binding.scopes.plan import refusable, servable_roles
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_well
@@ -115,7 +115,23 @@ async def observe_instance(family: Family, name: str, part: str, reader: Reader)
     )
     seen = InstanceSeen(family, instance, template, roles, namespaces, missing, terminating, bindings, part)
     seen = replace(seen, bindings=await _complete(seen, living, template, reach, reader))
-    return replace(seen, refusing=await _refusing(seen, reader))
+    return replace(seen, refusing=await _refusing(seen, reader), released=await _released(seen, living, reader))
+
+
+async def _released(seen: InstanceSeen, instance: Object, reader: Reader) -> frozenset[str]:
+    """The namespaces with bindings that the selector matched until it was changed, and that are not meant any more."""
+    earlier = changed_selector(instance)
+    places = {binding["metadata"].get("namespace", "") for binding in seen.bindings}
+    places -= {"", *seen.namespaces, *seen.missing, *seen.terminating}
+    if earlier is None or not places:
+        return frozenset()
+    read: Iterable[Object | None]
+    if len(places) <= FEW:
+        read = (await by_name(NAMESPACE, places, reader)).values()
+    else:
+        read = await reader.list(NAMESPACE, labels=earlier.equalities)
+    living = {each["metadata"]["name"]: each for each in read if each is not None and not is_terminating(each)}
+    return frozenset(name for name in places & set(living) if earlier.matches(labels_of(living[name])))
 
 
 async def _refusing(seen: InstanceSeen, reader: Reader) -> frozenset[str]:

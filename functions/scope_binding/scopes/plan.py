@@ -38,6 +38,8 @@ from scope_binding.scopes.seen import (
     unbound_namespaces,
     wanted_cluster_role,
 )
+from scope_binding.scopes.withdrawal import SHIPPED, kept_namespaces
+from tenantry.model.config import SelectorChange
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING, Key, Object, is_terminating, key_of
 from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan
 
@@ -68,8 +70,8 @@ def plan_template(observed: TemplateSeen) -> Plan:
 # -- instances ---------------------------------------------------------------------------------------------
 
 
-def plan_instance(observed: InstanceSeen) -> Plan:
-    """The bindings of an instance, new ones before old ones."""
+def plan_instance(observed: InstanceSeen, limit: SelectorChange = SHIPPED) -> Plan:
+    """The bindings of an instance, new ones before old ones; what a changed selector would take beyond the limit stays."""
     instance, template = alive(observed.instance), alive(observed.template)
     lasting = [binding for binding in observed.bindings if not is_terminating(binding)]
     if instance is None or template is None:
@@ -81,7 +83,10 @@ def plan_instance(observed: InstanceSeen) -> Plan:
         return NOTHING  # the whole of the instance decides
     live = {key_of(binding): binding for binding in observed.bindings}
     served = servable_roles(template, observed.cluster_roles, cluster=reach.cluster)
-    wanted = _wanted_bindings(observed, instance, template, served)
+    kept = kept_namespaces(observed, limit)
+    meant = replace(observed, namespaces=observed.namespaces | kept)
+    wanted = _wanted_bindings(meant, instance, template, served)
+    wanted = {key: body for key, body in wanted.items() if key.namespace not in kept or key in live}
     first: list[Write] = []
     standing: dict[str, list[bool]] = {}
     for key, body in wanted.items():
@@ -90,7 +95,7 @@ def plan_instance(observed: InstanceSeen) -> Plan:
         standing.setdefault(key.namespace, []).append(stands)
     then: list[Write] = []
     for binding in lasting:
-        if key_of(binding) not in wanted and not _is_kept(binding, observed, template, reach, served):
+        if key_of(binding) not in wanted and not _is_kept(binding, meant, template, reach, served):
             waits = _waits(binding, observed, reach, standing)
             (then if waits else first).append(Delete(KINDS[binding["kind"]], binding))
     return _with_event(instance, first, then)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, template_name_of
 from scope_binding.scopes.descriptor import SCOPES
 from scope_binding.scopes.names import SCOPED, TEMPLATED
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, role_problem, template_problem
+from scope_binding.scopes.withdrawal import SHIPPED, kept_namespaces, told, withdrawal_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
+from tenantry.model.config import SelectorChange
 from tenantry.model.kinds import Kind, Object, object_of
 from tenantry.model.leftovers import report_leftovers
 from tenantry.model.plan import NOTHING, Apply, KubernetesEvent, Plan, Refusal
@@ -38,7 +41,7 @@ def _refused(refusal: Refusal, on: Object, type_: str, place: str = "") -> str:
     return text_of(refusal, FIXES, standing, place=place, separator=_BETWEEN)
 
 
-def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan:
+def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal], limit: SelectorChange = SHIPPED) -> Plan:
     """The condition ``Scoped`` (1.2), and where the scope does not hold; without an instance, Events on what was not deleted."""
     instance, kind = alive(observed.instance), observed.family.instance
     if instance is None:
@@ -56,11 +59,24 @@ def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal]) -> Plan
     if template_problem(observed, template) is None:
         return NOTHING
     problems = list(_problems(observed, instance, template, refusals))
+    if waiting := withdrawal_of(observed, limit):
+        problems.insert(0, ("WithdrawalWaits", told(waiting, instance)))
     reason = problems[0][0] if problems else "ScopingSuccessful"
     message = _BETWEEN.join(text for _, text in problems)
     message = message or f'ScopeInstance "{instance["metadata"]["name"]}" reconciled successfully'
     refused = {refusal.key.namespace for refusal in refusals} - {""}
-    return _status(kind, instance, SCOPED, reason, message, sorted(observed.missing | observed.terminating | refused))
+    places = sorted(observed.missing | observed.terminating | refused)
+    return _status(
+        kind, instance, SCOPED, reason, message, unboundNamespaces=places, namespaceSelector=_stands_by(observed, limit)
+    )
+
+
+def _stands_by(observed: InstanceSeen, limit: SelectorChange) -> Object | None:
+    """The selector by which the bindings stand after the run: the declared one, unless something waits for it."""
+    instance = observed.instance or {}
+    if reach_of(instance).problem or kept_namespaces(observed, limit):
+        return (instance.get("status") or {}).get("namespaceSelector")
+    return (instance.get("spec") or {}).get("namespaceSelector")
 
 
 def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: Sequence[Refusal]) -> Iterator[tuple[str, str]]:
@@ -81,8 +97,8 @@ def _problems(seen: InstanceSeen, instance: Object, template: Object, refusals: 
         yield "ScopingFailed", text
 
 
-def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, unbound: Sequence[str] = ()) -> Plan:
-    """The status with one condition; an Event reports a change of it, but not the first success."""
+def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, **more: Any) -> Plan:
+    """The status with one condition, and with more where there is; an Event reports a change of it, but not the first success."""
     good = reason in _GOOD
     message = message.encode()[: limits.MESSAGE_CHARACTERS].decode(errors="ignore")
     made = condition(type_, "True" if good else "False", reason, message, live["metadata"].get("generation"))
@@ -90,6 +106,6 @@ def _status(kind: Kind, live: Object, type_: str, reason: str, message: str, unb
     event = None
     if (before.get("reason"), before.get("message")) != (reason, message) and (before or not good):
         event = KubernetesEvent(live, reason, message, "Report", "Normal" if good else "Warning")
-    status = {"conditions": [made], **({"unboundNamespaces": list(unbound)} if unbound else {})}
+    status = {"conditions": [made], **{name: value for name, value in more.items() if value not in (None, [])}}
     wanted = object_of(kind, {"name": live["metadata"]["name"]}, status=status)
     return Plan(((Apply(kind, wanted, live, subresource="status", event=event),),))

@@ -48,7 +48,8 @@ class InstanceSeen:
 
     ``namespaces`` holds those that the instance means and that can take bindings, ``missing`` and
     ``terminating`` those that it lists and that cannot.  ``cluster_roles`` are live, by name.  ``refusing`` holds
-    namespaces that refuse their bindings now, where something wider waits for them.
+    namespaces that refuse their bindings now, where something wider waits for them.  ``released`` are namespaces with
+    bindings that are not meant any more because the selector was changed, and not because of their own labels.
     """
 
     family: Family
@@ -61,6 +62,7 @@ class InstanceSeen:
     bindings: tuple[Object, ...] = ()
     part: str = ""
     refusing: frozenset[str] = frozenset()
+    released: frozenset[str] = frozenset()
     leftovers: Leftovers = field(default_factory=Leftovers)
 
 

@@ -35,10 +35,12 @@ from scope_binding.scopes.observe import observe_instance, observe_template
 from scope_binding.scopes.plan import plan_instance, plan_template, wanted_binding
 from scope_binding.scopes.report import report_instance, report_template
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, is_as_wanted, is_well
+from scope_binding.scopes.withdrawal import SHIPPED
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import Handler, Owner, Stages, Unit, is_cluster_scoped, stage
 from tenantry.model import limits
+from tenantry.model.config import SelectorChange
 from tenantry.model.difference import difference, is_shared, owns
 from tenantry.model.identifiers import is_dns_label
 from tenantry.model.kinds import (
@@ -91,7 +93,7 @@ class _Running:
         return uid != "" and uid == known and time.monotonic() < until
 
 
-def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
+def _handlers(family: Family, running: _Running, limit: SelectorChange) -> dict[str, Handler[Any]]:
     """Of templates, of instances, and of what instances have in one namespace."""
 
     async def observe_part(owner: Owner, reader: Reader) -> InstanceSeen:
@@ -114,8 +116,8 @@ def _handlers(family: Family, running: _Running) -> dict[str, Handler[Any]]:
 
     part = Handler[InstanceSeen](
         observe=observe_part,
-        plan=plan_instance,
-        report=report_instance,
+        plan=lambda seen: plan_instance(seen, limit),
+        report=lambda seen, refusals: report_instance(seen, refusals, limit),
         accepts=lambda owner: is_dns_label(owner.namespace),
         second_look_after_s=second_look_after_s,
         unsettled=unsettled,
@@ -144,10 +146,10 @@ class Scopes(Unit):
     name = "scopes"
     kinds = frozenset({*DECLARATIONS, NAMESPACE, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE_BINDING})
 
-    def __init__(self) -> None:
+    def __init__(self, limit: SelectorChange = SHIPPED) -> None:
         self._running = {family: _Running() for family in FAMILIES.values()}
         self.handlers = {
-            of: handler for family, running in self._running.items() for of, handler in _handlers(family, running).items()
+            of: handler for family, running in self._running.items() for of, handler in _handlers(family, running, limit).items()
         }
 
     # -- the owners of an event ------------------------------------------------------------------------
@@ -370,6 +372,6 @@ def _left_by(obj: Object, kind: str) -> list[Owner]:
     return [Owner(f"{kind}.{family.group}", name) for family, name in named.items() if name]
 
 
-def made(_: Settings) -> Scopes:
+def made(settings: Settings) -> Scopes:
     """The unit of a process."""
-    return Scopes()
+    return Scopes(settings.config.scope_binding.selector_change)

@@ -302,9 +302,22 @@ class Olm(Section):
     """Also needs the label ``scope-binding/olm-compat: "true"`` on each OperatorGroup that takes part."""
 
 
+class SelectorChange(Section):
+    """``scopeBinding.selectorChange``: how much a changed ``namespaceSelector`` of a ScopeInstance takes without being asked.
+
+    A change that takes more than both waits until an administrator accepts it; with 100 percent none does.
+    """
+
+    bindings: int = Field(20, ge=0, strict=True)
+    """How many bindings it may take from namespaces that it matches no more."""
+    percent: int = Field(10, ge=0, le=100, strict=True)
+    """How many of all bindings of the instance that may be, in percent."""
+
+
 class ScopeBinding(Section):
     """``scopeBinding``: where operators may act."""
 
+    selector_change: SelectorChange = SelectorChange()
     namespace_scope: NamespaceScopeSettings = NamespaceScopeSettings()
     olm: Olm = Olm()
 
