@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from commanding import commanding
 from flawless import Calm
 from people import token
 from scoping import OP, SCOPES, Scoping, role
 
 from scope_binding.scopes.names import WITHDRAWAL_ACCEPTED
+from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import ROLE_BINDING, SCOPE_INSTANCE, Object
 
@@ -16,7 +18,9 @@ MANY = 24
 """More than the 20 bindings that a changed selector takes without being asked."""
 
 
-async def test_much_waits_for_an_administrator(scopes: Knative, scoping: Scoping, calm: Calm) -> None:
+async def test_much_waits_for_an_administrator(
+    scopes: Knative, scoping: Scoping, calm: Calm, control_plane: ControlPlane
+) -> None:
     """A mistyped selector takes nothing; put right, it was nothing.  What is taken by name goes meanwhile; accepted, all goes."""
     test = f"test-{token()}"
     key, st, si = f"env-{test}", f"st-{test}", f"si-{test}"
@@ -55,6 +59,11 @@ async def test_much_waits_for_an_administrator(scopes: Knative, scoping: Scoping
     told = await scoping.says(SCOPE_INSTANCE, si, "Scoped", "WithdrawalWaits", f"{MANY - 1} of {MANY - 1} bindings")
     mark, _, digest = told["message"].rpartition(" ")[2].partition("=")
     assert mark == WITHDRAWAL_ACCEPTED
+    waiting = (await scoping.bound(test))[names[1]]["metadata"]["name"]
+    code, output, _ = await commanding(control_plane)("explain", f"rolebinding/{waiting}", "-n", names[1])
+    assert code == 0
+    assert "status.namespaceSelector" in output
+    assert f"kubectl annotate scopeinstances.operators.coreos.com {si} {mark}={digest}" in output
     await scoping.edit(SCOPE_INSTANCE, si, "", ("add", "/metadata/annotations", {mark: "another"}))
     await calm(scopes)
     assert set(await scoping.bound(test)) == set(names[1:])
