@@ -4,7 +4,7 @@ from scope_binding.scopes.declared import changed_selector, reach_of
 from scope_binding.scopes.names import WITHDRAWAL_ACCEPTED
 from scope_binding.scopes.withdrawal import change_digest
 from tenantry.model.kinds import annotations_of, labels_of
-from tenantry.testing.workload import Run, edit, namespace, together
+from tenantry.testing.workload import Run, namespace, together
 from tenantry.testing.world import Moment
 
 from ._scopes import T, instance, scopes
@@ -29,8 +29,10 @@ def what_nobody_named_stays(moment: Moment) -> str:
 async def accept(run: Run) -> None:
     """Annotate the instance as its condition says."""
     live = await run.get("ScopeInstance", "si-@") or {}
-    value = {WITHDRAWAL_ACCEPTED: change_digest(live)} if changed_selector(live) is not None else {}
-    await run.edit("ScopeInstance", "si-@", "", {"op": "add", "path": "/metadata/annotations", "value": value})
+    value = change_digest(live) if changed_selector(live) is not None else "nothing"
+    await run.edit(
+        "ScopeInstance", "si-@", "", {"op": "add", "path": "/metadata/annotations", "value": {WITHDRAWAL_ACCEPTED: value}}
+    )
 
 
 workload = scopes()
@@ -39,7 +41,6 @@ workload.safe = [*workload.safe, what_nobody_named_stays]
 SPACES = together(*(namespace(f"{name}-@", {"env": "e-@"}) for name in "abc"))
 RIGHT, WRONG = (instance("si-@", namespaceSelector={"env": env}) for env in ("e-@", "x-@"))
 LEFT = namespace("c-@")
-UNMARK = edit("ScopeInstance", "si-@", "", "/metadata/annotations")
 workload.scenario("mistyped", WRONG, RIGHT, before=[together(SPACES, T, RIGHT)])
 workload.scenario("leaves-meanwhile", WRONG, LEFT, RIGHT, before=[together(SPACES, T, RIGHT)])
-workload.scenario("accepted", accept, UNMARK, before=[together(SPACES, T, RIGHT), WRONG], other=[together(SPACES, T, WRONG)])
+workload.scenario("accepted", accept, before=[together(SPACES, T, RIGHT), WRONG], other=[together(SPACES, T, WRONG), accept])
