@@ -67,6 +67,8 @@ class AccessLocks(Unit):
         """The generations of profile and index, by uid, that all consumers were looked at with: a hint."""
         self._labels: dict[str, int] | None = None
         """Of the labels of each Namespace that all consumers in it were looked at with, a hash: a hint."""
+        self._due: dict[str, set[Owner]] = {}
+        """By Namespace, what the last sweep named and was not yet looked at: till then its labels are no hint."""
         self._denied: set[str] | None = None
         """The consumers that this process has listed as denied, as owners: a hint."""
         self._listing: set[str] = set()
@@ -83,6 +85,7 @@ class AccessLocks(Unit):
                 second_look_after_s=lambda _: UNSERVED_S,
                 step_by_step=True,
                 ended=self._consumer_ended,
+                at_rest=lambda owner, _: self._looked_at(owner),
             ),
             VIOLATIONS.type: Handler[ViolationsSeen](
                 observe=self._observe_violations,
@@ -110,9 +113,17 @@ class AccessLocks(Unit):
     def _consumer_ended(self, owner: Owner, well: bool) -> None:
         if well:
             self._untold.discard(owner)
+            self._looked_at(owner)
         elif len(self._untold) < limits.REMEMBERED:
             self._untold.add(owner)
         self._ended(owner, well)
+
+    def _looked_at(self, owner: Owner) -> None:
+        left = self._due.get(owner.namespace)
+        if left is not None:
+            left.discard(owner)
+            if not left:
+                del self._due[owner.namespace]
 
     def _ended(self, _: Owner, well: bool) -> None:
         if not well:
@@ -166,7 +177,7 @@ class AccessLocks(Unit):
             return []
         if self._labels is None:  # a process that starts hears of all namespaces
             return EVERY
-        if self._labels.get(namespace) == _hash(labels_of(live)):
+        if self._labels.get(namespace) == _hash(labels_of(live)) and namespace not in self._due:
             return []
         self._labels.pop(namespace, None)
         found = [
@@ -198,6 +209,9 @@ class AccessLocks(Unit):
                     reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
                 owners.append(owner_of(row, item["metadata"]["namespace"], item["metadata"]["name"]))
         namespaces = await reader.list(NAMESPACE, keep=kept_labels)
+        self._due = {}
+        for owner in owners:
+            self._due.setdefault(owner.namespace, set()).add(owner)
         self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
         self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
         return [*owners, VIOLATIONS] if profile is not None else owners

@@ -134,7 +134,7 @@ class Drift(Perturbation):
     async def strike(self, scene: Scene) -> None:
         """Change one thing that the function owns, or delete one; never what is declared: nobody would make that again."""
         manager = self.workload.manager or f"tenantry-{self.workload.function}"
-        there = sorted(scene.world.of(scene.run.tag).items())
+        there = [each for each in sorted(scene.world.of(scene.run.tag).items()) if each[0].kind not in self.workload.said_once]
         found = [
             (key, path) for key, obj in there for path in owned_paths(obj, manager) if path[-1] not in self.workload.handover
         ]

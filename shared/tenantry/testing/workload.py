@@ -179,6 +179,8 @@ class Workload:
     """The labels or annotations that say whose an object is: who changes one gives the object away, which is no drift."""
     replaced: Sequence[str] = ()
     """Kinds whose objects the function makes for one state and never changes: hands only delete them."""
+    said_once: Sequence[str] = ()
+    """Kinds of what the function says once and does not keep, such as Events that expire: no hand touches them."""
     by_ownership: bool = False
     """Whether an object is the function's by field ownership alone: what hands make anew in its place is theirs, and stays."""
     read_by_others: str = ""

@@ -19,7 +19,7 @@ from tenantry.model.flux.names import (
 from tenantry.model.flux.onboarding import KUSTOMIZATION
 from tenantry.model.flux.policies.references import lock_guard
 from tenantry.model.flux.profile import Profile
-from tenantry.model.kinds import NAMESPACE, Object, annotations_of, finalizers_of, is_terminating, key_of, labels_of
+from tenantry.model.kinds import EVENT, NAMESPACE, Object, annotations_of, finalizers_of, is_terminating, key_of, labels_of
 from tenantry.model.pointer import pointer
 from tenantry.testing.workload import Run, Step, Workload, apply, edit
 from tenantry.testing.world import Moment
@@ -198,5 +198,6 @@ def access_locks() -> Workload:
         destroys=_is_about_the_lock,
         handover=[LOCKED, SUSPENDED_BY_LOCK],  # of the platform, who may take them off (2.2)
         watched=(KUSTOMIZATION,),
+        said_once=[EVENT.kind],  # a sweep reads conditions only: Events expire
         begins=[guard.manifest(), guard.binding(Profile.of({"spec": PROFILE}))],
     )
