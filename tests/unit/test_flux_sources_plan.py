@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scope_binding.sources.memory import IndexMemory, place_of
-from scope_binding.sources.plan import MANAGER, doubtful, index_seen, is_nearly_full, plan_index, report_index
+from scope_binding.sources.plan import MANAGER, doubtful, index_seen, is_nearly_full, plan_index, report_index, unserved
 from scope_binding.sources.report import not_in_force_yet, plan_access, warnings_of
 from scope_binding.sources.seen import AccessSeen, Places, carried, entry_size, kept_grant, kept_source
 from tenantry.model import limits
@@ -128,10 +128,27 @@ def test_without_flux_nothing_happens() -> None:
     seen = index_seen(
         live, NOBODY, places([source("a", said=access_from({}))], served=frozenset({"GitRepository"})), 10, None, {}
     )
-    assert doubtful(seen, plan_index(seen)) == {"Bucket/n/b"}
+    assert unserved(seen) == {"Bucket/n/b"}
+    assert "Bucket/n/b" in doubtful(seen, plan_index(seen))
     assert seen.entries.granted == {"GitRepository/n/a"}
     there = index_seen(live, NOBODY, places([source("a", said=access_from({}))]), 10, None, {})
-    assert doubtful(there, plan_index(there)) == frozenset()
+    assert unserved(there) == frozenset()
+
+
+def test_what_the_index_loses_is_looked_at_twice() -> None:
+    """A selector that goes is doubtful, in which class it is; what comes, and what only moves, is not."""
+    here, prod = (("team", "two"),), (("env", "prod"),)
+    live = index(read={"GitRepository/n/a": "env=prod|team=two"}, write={"GitRepository/n/a": "team=two"}, complete=True)
+    for said, lost in (
+        (({"team": "two"}, {"env": "prod"}, {"env": "test"}), set()),
+        (({"team": "two"},), {("read", "GitRepository/n/a", prod)}),
+        (({"env": "prod"},), {("read", "GitRepository/n/a", here), ("write", "GitRepository/n/a", here)}),
+    ):
+        seen = index_seen(live, NOBODY, places([source("a", said=access_from(*said))]), 10, None, {})
+        assert doubtful(seen, plan_index(seen)) == lost
+    of_tenants = index(complete=True, tenants={"m": "t", "n": "t"})
+    seen = index_seen(of_tenants, NOBODY, places(), 10, None, {"n": "t"})
+    assert doubtful(seen, plan_index(seen)) == {("m", "t")}
 
 
 def test_what_stands_is_not_pushed_out() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import accumulate
 
 from scope_binding import NAME
@@ -113,11 +113,24 @@ def plan_index(seen: IndexSeen) -> Plan:
     return plan_of(Edit(ACCESS_INDEX, seen.index, (step,)))
 
 
-def doubtful(seen: IndexSeen, plan: Plan) -> frozenset[Hashable]:
+def unserved(seen: IndexSeen) -> frozenset[str]:
     """The grants of kinds that are not served (any more): a server that has just started may not know them yet."""
-    if plan == NOTHING:
-        return frozenset()
     return frozenset(name for name in seen.before.granted if kind_in(name) not in seen.served)
+
+
+def doubtful(seen: IndexSeen, plan: Plan) -> frozenset[Hashable]:
+    """What the index would have no more, and the grants of kinds that are not served."""
+    return frozenset() if plan == NOTHING else unserved(seen) | frozenset(_taken(seen.before, seen.entries))
+
+
+def _taken(before: AccessEntries, after: AccessEntries) -> Iterator[Hashable]:
+    """Selectors of grants, and namespaces of tenants, that are in one index and not in the other."""
+    for access, texts, left in (("read", before.read, after.read), ("write", before.write, after.write)):
+        for name, text in texts.items():
+            kept = left.get(name, "")
+            if text != kept:
+                yield from ((access, name, each) for each in {*selectors_of_text(text)} - {*selectors_of_text(kept)})
+    yield from (each for each in before.tenants.items() if after.tenants.get(each[0]) != each[1])
 
 
 def report_index(seen: IndexSeen, _: object) -> Plan:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from scope_binding.sources.memory import IndexMemory, decisive
 from scope_binding.sources.observe import observe_access, observe_index, read_places, read_profile
-from scope_binding.sources.plan import MANAGER, doubtful, is_nearly_full, plan_index, report_index
+from scope_binding.sources.plan import MANAGER, doubtful, is_nearly_full, plan_index, report_index, unserved
 from scope_binding.sources.report import not_in_force_yet, plan_access
 from scope_binding.sources.seen import AccessSeen, IndexLook, IndexSeen, kept_grant, kept_source, namespace_in
 from tenantry.engine.flux import shared_profile
@@ -64,7 +64,7 @@ class SourceAccess(Unit):
                 report=report_index,
                 accepts=INDEX.__eq__,
                 doubtful=doubtful,
-                second_look_after_s=lambda _: UNSERVED_S,
+                second_look_after_s=lambda seen: UNSERVED_S if unserved(seen) else 0.0,
                 told_next=True,
                 ended=self._index_ended,
             ),
