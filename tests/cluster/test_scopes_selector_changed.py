@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+import yaml
 from commanding import commanding
 from flawless import Calm
 from people import token
@@ -13,13 +15,14 @@ from scope_binding.scopes.names import WITHDRAWAL_ACCEPTED
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import ROLE_BINDING, SCOPE_INSTANCE, Object
+from tenantry.testing.objects import obj
 
 MANY = 24
 """More than the 20 bindings that a changed selector takes without being asked."""
 
 
 async def test_much_waits_for_an_administrator(
-    scopes: Knative, scoping: Scoping, calm: Calm, control_plane: ControlPlane
+    scopes: Knative, scoping: Scoping, calm: Calm, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """A mistyped selector takes nothing; put right, it was nothing.  What is taken by name goes meanwhile; accepted, all goes."""
     test = f"test-{token()}"
@@ -32,9 +35,17 @@ async def test_much_waits_for_an_administrator(
     await scoping.scoped(si)
     await calm(scopes)
 
+    manifest = tmp_path / "instance.yaml"
+    manifest.write_text(
+        yaml.safe_dump(obj(SCOPE_INSTANCE, si, spec={"scopeTemplateName": st, "namespaceSelector": {key: "prd"}}))
+    )
+    code, foreseen, _ = await commanding(control_plane)("plan", "-f", str(manifest))
+    assert code == 2
+    assert "0 created, 1 changed, 0 deleted" in foreseen
     await scoping.instance(si, st, namespaceSelector={key: "prd"})
     told = await scoping.scoped(si, "WithdrawalWaits")
     assert f"{MANY} of {MANY} bindings, in {MANY} namespaces: {names[0]}, {names[1]}" in told["message"]
+    assert f"says WithdrawalWaits of ScopeInstance {si}: {told['message']}" in foreseen
     await asyncio.gather(*(scoping.label(name, {"touched": "1"}, "annotations") for name in names[:3]))
     await scopes.sweep(SCOPES)
     await calm(scopes)
