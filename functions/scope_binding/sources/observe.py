@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
+from scope_binding.sources.memory import decisive, place_of, state_of
 from scope_binding.sources.plan import index_seen, is_nearly_full
 from scope_binding.sources.report import tells, warnings_of
 from scope_binding.sources.seen import (
@@ -46,26 +48,59 @@ FEW_NAMESPACES = 8
 """Of so many, at most, sources are listed apart; of more all of them at once."""
 
 
+class _MadeFrom(NamedTuple):
+    """What the index is made from: of some namespaces, of ``whole`` of them all that there is; or, where that is None, of all."""
+
+    profile: Profile
+    places: Places
+    whole: frozenset[str] | None
+    tenants: Mapping[str, str] | None
+
+    @property
+    def state(self) -> Hashable:
+        """What of it decides."""
+        found = frozenset((place_of(each), state_of(each)) for each in (*self.places.sources, *self.places.grants))
+        tenants = None if self.tenants is None else frozenset(self.tenants.items())
+        return decisive(self.profile), self.places.served, found, tenants
+
+
 async def read_profile(reader: Reader) -> Profile:
     """What is enforced; without a profile nothing is."""
     return Profile.of(await if_served(TENANCY_PROFILE, reader, reader.get(TENANCY_PROFILE, DEFAULT)))
 
 
 async def observe_index(reader: Reader, most: int) -> IndexLook:
-    """Read the index and what it is made from: all, or the namespaces that woke the run where the rest stays as it is."""
+    """Read the index and what it is made from: all, or the namespaces that woke the run where the rest stays as it is.
+
+    That is read again after the write: another process that saw a change had nothing to write while the index was as it was.
+    """
     index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT, again=True))
     namespaces = _concerned(reader, index, most)
+    made_from = await _made_from(reader, index, namespaces)
+
+    async def state_now(fresh: Reader) -> Hashable:
+        return (await _made_from(fresh, index, namespaces)).state
+
+    reader.depends_on(state_now, made_from.state)
+    profile, places, whole, tenants = made_from
+    causes = (
+        frozenset((each.kind, each.namespace, each.name) for each in reader.causes) if namespaces is not None else frozenset()
+    )
+    return IndexLook(index_seen(index, profile, places, most, namespaces, tenants), places, whole, profile, causes)
+
+
+async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset[str] | None) -> _MadeFrom:
+    """Read the profile, and the places and tenants of these namespaces; None: of all."""
     profile = await read_profile(reader)
     if namespaces is None:
         places, tenants = await asyncio.gather(read_places(reader), _tenants(reader, profile))
-        return IndexLook(index_seen(index, profile, places, most, None, tenants), places, None, profile)
+        return _MadeFrom(profile, places, None, tenants)
     looks = await asyncio.gather(*(_look(reader, index, each) for each in sorted(namespaces)))
     served = looks[0][0].served.intersection(*(each.served for each, _ in looks))
     sources = tuple(source for each, _ in looks for source in each.sources)
     places = Places(served, sources, tuple(grant for each, _ in looks for grant in each.grants))
     whole = frozenset(each for each, (_, is_whole) in zip(sorted(namespaces), looks, strict=True) if is_whole)
-    causes = frozenset((each.kind, each.namespace, each.name) for each in reader.causes)
-    return IndexLook(index_seen(index, profile, places, most, namespaces), places, whole, profile, causes)
+    return _MadeFrom(profile, places, whole, None)
 
 
 async def _look(reader: Reader, index: Object | None, namespace: str) -> tuple[Places, bool]:
