@@ -135,11 +135,12 @@ def is_granted(index: Object, key: str, labels: Labels) -> bool:
 
 
 def choices(moment: Moment, kind: str, name: str = "") -> list[list[Object | None]]:
-    """Of each object of a kind, or of one, what it is and what it was before its last change; None where it is gone."""
+    """Of each object of a kind, or of one, what it is and what it was before its last change; None where it is gone, or was."""
     found = []
     for key, states in moment.all_declared(kind):
         if name in ("", key.name):
-            found.append([*([] if key in moment.objects else [None]), *states])
+            is_another = len({each["metadata"]["uid"] for each in states}) > 1
+            found.append([*([None] if is_another or key not in moment.objects else []), *states])
     return found
 
 
