@@ -139,9 +139,20 @@ def choices(moment: Moment, kind: str, name: str = "") -> list[list[Object | Non
     found = []
     for key, states in moment.all_declared(kind):
         if name in ("", key.name):
-            is_another = len({each["metadata"]["uid"] for each in states}) > 1
-            found.append([*([None] if is_another or key not in moment.objects else []), *states])
+            is_away = key not in moment.objects or _was_away(moment.past[key])
+            found.append([*([None] if is_away else []), *states])
     return found
+
+
+def _was_away(states: Sequence[Object]) -> bool:
+    """Whether an object's last change was that it was made anew after it had gone."""
+    newest, parts = states[-1]["metadata"], ("labels", "annotations", "generation")
+    for each in (state["metadata"] for state in reversed(states)):
+        if each["uid"] != newest["uid"]:
+            return True
+        if any(each.get(part) != newest.get(part) for part in parts):
+            return False
+    return False
 
 
 def settable_keys(profiles: Iterable[Object | None]) -> Iterator[list[str]]:
