@@ -196,7 +196,8 @@ def access_locks() -> Workload:
         ],
         ends=[locks_are_as_decided],
         destroys=_is_about_the_lock,
-        handover=[LOCKED, SUSPENDED_BY_LOCK],  # of the platform, who may take them off (2.2)
+        # The marks are of the platform, who may take them off (2.2); who sets suspend in the moment in which a lock goes has set it.
+        handover=[LOCKED, SUSPENDED_BY_LOCK, "suspend"],
         watched=(KUSTOMIZATION,),
         said_once=[EVENT.kind],  # a sweep reads conditions only: Events expire
         begins=[guard.manifest(), guard.binding(Profile.of({"spec": PROFILE}))],
