@@ -196,7 +196,7 @@ def access_locks() -> Workload:
         ],
         ends=[locks_are_as_decided],
         destroys=_is_about_the_lock,
-        # The marks are of the platform, who may take them off (2.2); who sets suspend in the moment in which a lock goes has set it.
+        # Marks are of the platform, who may take them off (2.2); who sets suspend in the moment in which a lock goes has set it.
         handover=[LOCKED, SUSPENDED_BY_LOCK, "suspend"],
         watched=(KUSTOMIZATION,),
         said_once=[EVENT.kind],  # a sweep reads conditions only: Events expire
