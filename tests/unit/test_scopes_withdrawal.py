@@ -16,8 +16,8 @@ from scope_binding.scopes.seen import InstanceSeen, wanted_cluster_role
 from scope_binding.scopes.withdrawal import SHIPPED, change_digest, withdrawal_of
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import SelectorChange
-from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Object
-from tenantry.model.plan import Delete, Plan
+from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object
+from tenantry.model.plan import Delete, Plan, Refusal
 
 OLD, NEW = {"env": "prod"}, {"env": "prd"}
 TEMPLATE = declared(SCOPE_TEMPLATE, "st", clusterRoles=ROLES)
@@ -126,3 +126,7 @@ def test_a_run_for_one_namespace_leaves_it_to_the_whole() -> None:
     assert taken(plan_instance(there)) == 0
     assert report_instance(there, []).stages == ()
     assert taken(plan_instance(replace(there, released=frozenset()))) == 1
+    refused = Refusal(Key("rbac.authorization.k8s.io/v1", "RoleBinding", "go000", "b"), "quota", "no room")
+    for part in (there, replace(there, released=frozenset())):
+        (write,) = report_instance(part, [refused]).writes()
+        assert write.wanted["status"]["namespaceSelector"] == OLD

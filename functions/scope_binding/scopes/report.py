@@ -72,9 +72,12 @@ def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal], limit: 
 
 
 def _stands_by(observed: InstanceSeen, limit: SelectorChange) -> Object | None:
-    """The selector by which the bindings stand after the run: the declared one, unless something waits for it."""
+    """The selector by which the bindings stand after the run: the declared one, unless something waits for it.
+
+    A run for one namespace has not made that of the others.
+    """
     instance = observed.instance or {}
-    if reach_of(instance).problem or kept_namespaces(observed, limit):
+    if observed.part or reach_of(instance).problem or kept_namespaces(observed, limit):
         return (instance.get("status") or {}).get("namespaceSelector")
     return (instance.get("spec") or {}).get("namespaceSelector")
 
