@@ -80,7 +80,7 @@ def _leaves(fields: Mapping[str, Any], path: str) -> Iterable[str]:
         here = f"{path}/{step}"
         if set(below) - {"."}:
             yield from _leaves(below, here)
-        elif not step.endswith(":lastTransitionTime") and not (step.startswith("f:") and "." in below):
+        elif not step.endswith(":lastTransitionTime") and step not in ("f:annotations", "f:labels"):
             yield here
 
 
