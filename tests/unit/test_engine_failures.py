@@ -18,7 +18,7 @@ from tenantry.engine.unit import EVERY, Handler
 from tenantry.model import limits
 from tenantry.model.event import Event
 from tenantry.model.kinds import Kind, Object
-from tenantry.model.plan import Plan
+from tenantry.model.plan import NOTHING, Plan
 
 
 @pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
@@ -152,3 +152,33 @@ async def test_who_waits_for_another_run_looks_once_more_and_is_then_tried_again
 
     assert (await make(Waiting(act=act)).handle(look())).status == status
     assert seen == [0, 1]
+
+
+@pytest.mark.parametrize(("writes", "looks", "status"), [(0, 1, 204), (2, 3, 204), (9, 5, 409)])
+async def test_step_by_step_what_comes_next_is_decided_from_what_is_there(writes: int, looks: int, status: int) -> None:
+    """After each write it is looked again, a bounded number of times; what is told comes last, once."""
+    reports: list[int] = []
+    seen: list[int] = []
+
+    class Stepping(Still):
+        @property
+        def handlers(self) -> Mapping[str, Handler[Any]]:
+            return {"o": replace(super().handlers["o"], step_by_step=True, report=self.report)}
+
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return WANTED if len(seen) <= writes else NOTHING
+
+        def report(self, observed: tuple[str, bool], refusals: object) -> Plan:
+            reports.append(len(seen))
+            return NOTHING
+
+    class Writing(Stub):
+        async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:
+            return {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+
+    async def act(_: str, reader: Reader) -> None:
+        seen.append(reader.attempt)
+
+    assert (await make(Stepping(act=act), api=Writing()).handle(look())).status == status
+    assert seen == list(range(looks))
+    assert reports == ([looks] if status == 204 else [])

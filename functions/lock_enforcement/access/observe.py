@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from lock_enforcement.access.plan import plan_consumer
-from lock_enforcement.access.report import refusal_name, says_so, warnings_of
+from lock_enforcement.access.report import refusal_name, warnings_of
 from lock_enforcement.access.seen import (
     AccessContext,
     ConsumerSeen,
@@ -127,21 +127,15 @@ async def _refused(live: Object, row: Consumer, profile: Profile, reader: Reader
 
 
 async def _with_told(seen: ConsumerSeen, reader: Reader, *, untold: bool) -> ConsumerSeen:
-    """With the Warnings that are there.  A sweep asks only where nothing else shows that it was told: they expire.
-
-    A run takes for granted that what no condition says was not told, and what it is about to write was not refused: where it was,
-    the Warning is there already, and it begins anew.
-    """
-    names = [each.name for each in warnings_of(seen)]
-    only_conditions = bool(seen.conditions) and not seen.refused and not seen.context.reports and not untold
-    if not reader.live and only_conditions:
-        return replace(seen, told=frozenset(names))
-    if reader.live and not reader.attempt and only_conditions and not says_so(seen):
-        names = []
-    if reader.live and reader.attempt and plan_consumer(seen) != NOTHING:
+    """With the Warnings that are there.  A sweep asks only where nothing else shows that it was told: they expire."""
+    warnings = warnings_of(seen)
+    names = [each.name for each in warnings]
+    if reader.live and plan_consumer(seen) != NOTHING:
         names.append(refusal_name(seen))
     if not names:
         return seen
+    if not reader.live and not untold and seen.conditions and not seen.refused and not seen.context.reports:
+        return replace(seen, told=frozenset(names))
     namespace = seen.live["metadata"]["namespace"]
     home, *events = await asyncio.gather(
         reader.get(NAMESPACE, namespace), *(reader.get(EVENT, each, namespace) for each in names)

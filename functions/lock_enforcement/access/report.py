@@ -96,9 +96,9 @@ def _conditions(seen: ConsumerSeen) -> Iterator[Edit]:
     live = seen.live
     before: list[Object] = list((live.get("status") or {}).get("conditions") or ())
     if seen.is_denied and seen.is_locked:
-        if says_so(seen):
-            return
         wanted = [_wanted(seen, each) for each in seen.conditions]
+        if all(_says(find_condition(live, each["type"]), each) for each in wanted):
+            return
         types = {each["type"] for each in wanted}
         after = [each for each in before if each.get("type") not in types] + wanted
     else:
@@ -109,11 +109,6 @@ def _conditions(seen: ConsumerSeen) -> Iterator[Edit]:
     steps: list[Object] = [] if "status" in live else [{"op": "add", "path": "/status", "value": {}}]
     steps.append({"op": "add", "path": "/status/conditions", "value": after})
     yield Edit(seen.kind, live, tuple(steps), subresource="status")
-
-
-def says_so(seen: ConsumerSeen) -> bool:
-    """Whether the conditions of a denied consumer say what they have to."""
-    return all(_says(find_condition(seen.live, each), _wanted(seen, each)) for each in seen.conditions)
 
 
 def _wanted(seen: ConsumerSeen, type_: str) -> Object:

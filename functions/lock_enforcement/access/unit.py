@@ -83,6 +83,7 @@ class AccessLocks(Unit):
                 pause_s=PAUSE_S,
                 doubtful=unlocked_in_doubt,
                 second_look_after_s=lambda _: UNSERVED_S,
+                step_by_step=True,
                 ended=self._consumer_ended,
                 at_rest=lambda owner, _: self._looked_at(owner),
             ),

@@ -293,7 +293,8 @@ class Engine:
             waits = handler.waits(observed)
             stale = waits or any(each.by_our_policy for each in outcome.refusals)
             stale = stale and not patient and handler.refused_again_after_s > 0
-            if outcome.deleted or stale:  # something is to be made anew, or tried once more: look again
+            further = handler.step_by_step and outcome.writes > 0 and not outcome.refusals
+            if outcome.deleted or stale or further:  # something is to be made anew, tried once more, or comes next: look again
                 await asyncio.sleep(handler.refused_again_after_s if stale else 0)
                 patient = patient or stale
                 continue

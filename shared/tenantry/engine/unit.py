@@ -111,6 +111,9 @@ class Handler(Generic[Observed]):
     waits: Callable[[Observed], bool] = lambda _: False
     """Whether a part of what is to be done waits for another run, which is about to change what is in the way: then it is looked
     once more, as after a refusal, and after that the event is tried again."""
+    step_by_step: bool = False
+    """Whether what comes after a plan's writes is decided from what is there then: it is looked again, until nothing is to be
+    written but the report."""
     told_next: bool = False
     """Whether an owner of the next stage tells what was refused for want of a right: then that stage runs although it was."""
     rests_on_reads: bool = False
