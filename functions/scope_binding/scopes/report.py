@@ -9,7 +9,7 @@ from scope_binding.scopes.declared import reach_of, roles_of, subject_problem, t
 from scope_binding.scopes.descriptor import SCOPES
 from scope_binding.scopes.names import SCOPED, TEMPLATED
 from scope_binding.scopes.seen import InstanceSeen, TemplateSeen, alive, role_problem, template_problem
-from scope_binding.scopes.withdrawal import SHIPPED, kept_namespaces, told, withdrawal_of
+from scope_binding.scopes.withdrawal import SHIPPED, told, withdrawal_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.config import SelectorChange
@@ -59,7 +59,8 @@ def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal], limit: 
     if template_problem(observed, template) is None:
         return NOTHING
     problems = list(_problems(observed, instance, template, refusals))
-    if waiting := withdrawal_of(observed, limit):
+    waiting = withdrawal_of(observed, limit)
+    if waiting is not None:
         problems.insert(0, ("WithdrawalWaits", told(waiting, instance)))
     reason = problems[0][0] if problems else "ScopingSuccessful"
     message = _BETWEEN.join(text for _, text in problems)
@@ -67,17 +68,23 @@ def report_instance(observed: InstanceSeen, refusals: Sequence[Refusal], limit: 
     refused = {refusal.key.namespace for refusal in refusals} - {""}
     places = sorted(observed.missing | observed.terminating | refused)
     return _status(
-        kind, instance, SCOPED, reason, message, unboundNamespaces=places, namespaceSelector=_stands_by(observed, limit)
+        kind,
+        instance,
+        SCOPED,
+        reason,
+        message,
+        unboundNamespaces=places,
+        namespaceSelector=_stands_by(observed, waits=waiting is not None),
     )
 
 
-def _stands_by(observed: InstanceSeen, limit: SelectorChange) -> Object | None:
+def _stands_by(observed: InstanceSeen, *, waits: bool) -> Object | None:
     """The selector by which the bindings stand after the run: the declared one, unless something waits for it.
 
     A run for one namespace has not made that of the others.
     """
     instance = observed.instance or {}
-    if observed.part or reach_of(instance).problem or kept_namespaces(observed, limit):
+    if observed.part or reach_of(instance).problem or waits:
         return (instance.get("status") or {}).get("namespaceSelector")
     return (instance.get("spec") or {}).get("namespaceSelector")
 
