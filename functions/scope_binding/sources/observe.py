@@ -81,7 +81,8 @@ async def observe_index(reader: Reader, most: int) -> IndexLook:
     async def state_now(fresh: Reader) -> Hashable:
         return (await _made_from(fresh, index, namespaces)).state
 
-    reader.depends_on(state_now, made_from.state)
+    if reader.live:  # a snapshot writes nothing, and of all sources a state is much to work out
+        reader.depends_on(state_now, made_from.state)
     profile, places, whole, tenants = made_from
     causes = (
         frozenset((each.kind, each.namespace, each.name) for each in reader.causes) if namespaces is not None else frozenset()
