@@ -18,7 +18,7 @@ ALICE = user("alice")
 
 def _binding(namespace: str = RELEASE, name: str = "r-new", role: Object | None = None, **fields: Any) -> Object:
     reference = {"apiGroup": RBAC, "kind": "Role", "name": name, **(role or {})}
-    of = {"tenantry.dev/project-helm-chart": f"{HOME}/shop"}
+    of = {"tenantry.dev/project-helm-chart": f"{HOME}/shop", "tenantry.dev/level-taken-from": "admin=admin"}
     return obj(ROLE_BINDING, name, namespace, MARKS, of, **{"roleRef": reference, "subjects": [ALICE], **fields})
 
 

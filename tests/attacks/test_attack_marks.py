@@ -118,7 +118,7 @@ CARRIERS = [
     Carrier(
         ROLE_BINDING,
         (OPERATED, PROJECT_ID, "helm.cattle.io/project-helm-chart-role-binding", *GIVEN, *SCOPED, *SCOPES, *INSTANCES),
-        (PROJECT_CHART,),
+        (PROJECT_CHART, "tenantry.dev/level-taken-from"),
         fields={"roleRef": cluster_role(NO_ROLE), "subjects": EVE},
     ),
     Carrier(

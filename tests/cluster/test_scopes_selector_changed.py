@@ -11,10 +11,10 @@ from flawless import Calm
 from people import token
 from scoping import OP, SCOPES, Scoping, role
 
-from scope_binding.scopes.names import WITHDRAWAL_ACCEPTED
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import ROLE_BINDING, SCOPE_INSTANCE, Object
+from tenantry.model.names import WITHDRAWAL_ACCEPTED
 from tenantry.testing.objects import obj
 
 MANY = 24

@@ -7,7 +7,7 @@ from served import Served
 
 from rbac_aggregation.projects.claims import ReleaseKey
 from rbac_aggregation.projects.observe import observe_release
-from rbac_aggregation.projects.plan import MANAGER
+from rbac_aggregation.projects.seen import MANAGER
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object
 from tenantry.model.names import ROLE_OF

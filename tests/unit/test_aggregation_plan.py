@@ -8,27 +8,23 @@ from typing import Any
 import pytest
 
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, possible_releases, winner
-from rbac_aggregation.projects.plan import (
-    MANAGER,
-    ObservedRights,
-    is_untouched,
-    people_of,
-    plan_release,
-    report_release,
-    role_ref,
-)
+from rbac_aggregation.projects.levels import change_digest, people_of
+from rbac_aggregation.projects.plan import is_untouched, plan_release, report_release
+from rbac_aggregation.projects.seen import MANAGER, ObservedRights, role_ref
 from tenantry.model.config import Config
 from tenantry.model.kinds import PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Key, Object, object_of
 from tenantry.model.names import (
     AGGREGATE_FROM,
     BINDING_OF,
     CLEANUP,
+    LEVEL_TAKEN_FROM,
     OPERATED,
     ORPHANED,
     PROJECT_CHART,
     PROJECT_ID,
     ROLE_OF,
     ROLES_BOUND_CONDITION,
+    WITHDRAWAL_ACCEPTED,
 )
 from tenantry.model.plan import Apply, Delete, Refusal
 
@@ -57,21 +53,21 @@ def role(name: str, level: str | None = "admin") -> Object:
     return object_of(ROLE, {"name": name, "namespace": DUMMY.namespace, "labels": labels})
 
 
-def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo") -> Object:
+def made(name: str, *subjects: Object, owner: str = f"{HOME}/demo", level: str = "admin=admin") -> Object:
     """A RoleBinding as we leave it."""
     found = binding(name, "Role", name, *subjects, namespace=DUMMY.namespace)
     labels = {OPERATED: "true", PROJECT_ID: "p-a", BINDING_OF: DUMMY.name}
     fields: Object = {
         "f:metadata": {
             "f:labels": {f"f:{label}": {} for label in labels},
-            "f:annotations": {f"f:{PROJECT_CHART}": {}},
+            "f:annotations": {f"f:{PROJECT_CHART}": {}, f"f:{LEVEL_TAKEN_FROM}": {}},
         },
         "f:roleRef": {},
         "f:subjects": {},
     }
     found["metadata"] |= {
         "labels": labels,
-        "annotations": {PROJECT_CHART: owner},
+        "annotations": {PROJECT_CHART: owner, LEVEL_TAKEN_FROM: level},
         "managedFields": [{"manager": MANAGER, "operation": "Apply", "fieldsV1": fields}],
     }
     return found
@@ -163,10 +159,10 @@ def test_untouched_is_what_only_we_wrote() -> None:
     assert not is_untouched(lost)
 
 
-def told(seen: ObservedRights, *refusals: Refusal) -> list[tuple[str, str]]:
+def told(seen: ObservedRights, *refusals: Refusal, config: Config = CONFIG) -> list[tuple[str, str]]:
     """Reason and name of what is told; an empty reason takes it back."""
     found = []
-    for write in report_release(seen, refusals, CONFIG).writes():
+    for write in report_release(seen, refusals, config).writes():
         assert isinstance(write, Apply)
         conditions = write.wanted.get("status", {}).get("conditions") or [{"reason": ""}]
         found.append((conditions[0]["reason"], write.key.name))
@@ -286,3 +282,87 @@ def test_without_namespaces_of_their_own_the_status_says_who_has_a_release() -> 
 def test_what_is_certain(found: Object | None, gone: bool) -> None:
     """Gone, asked to clean up, or elsewhere by now; one that does not count any more is no evidence."""
     assert has_given_up(found, home("p-a"), DUMMY, CONFIG) == gone
+
+
+# -- another ClusterRole in the configuration (decision 30) ---------------------------------------------------------
+
+
+def taken(**refs: str) -> Config:
+    """The configuration with other ClusterRoles for levels."""
+    operator = {"releaseRoleBindings": {"clusterRoleRefs": refs}}
+    return Config.model_validate({"global": {"cattle": {"systemProjectId": "p-system"}}, "helmProjectOperator": operator})
+
+
+CAROL = binding("carol", "ClusterRole", "view", person("carol"))
+HELD = replace(
+    RELEASE,
+    roles=(role("r"), role("v", "view")),
+    bindings=(made("r", person("alice")), made("v", person("carol"), level="view=view")),
+    sources=(ALICE, CAROL),
+    missing=frozenset({"nobody-made-it"}),
+)
+BOSS = binding("boss", "ClusterRole", "boss", person("bob"))
+STAY = ["bind r: alice", "bind v: carol"]
+
+
+@pytest.mark.parametrize(
+    ("refs", "changes", "expected", "reasons"),
+    [
+        ({}, {}, STAY, []),
+        ({"admin": "nobody-made-it"}, {}, STAY, ["WithdrawalWaits"]),
+        ({"admin": "boss"}, {}, STAY, ["WithdrawalWaits"]),
+        ({"admin": "boss"}, {"sources": (ALICE, CAROL, BOSS)}, ["bind r: bob", "bind v: carol"], []),
+        ({"admin": "boss"}, {"sources": (CAROL,)}, ["bind v: carol", "delete r"], []),
+        ({"admin": ""}, {}, ["bind v: carol", "delete r"], []),
+        ({"view": "nobody-made-it"}, {}, STAY, ["WithdrawalWaits"]),
+        ({"view": "reader"}, {}, ["bind r: alice", "delete v"], []),
+        ({"view": "nobody-made-it"}, {"bindings": (made("r", person("alice")),)}, ["bind r: alice"], ["ClusterRoleMissing"]),
+        (
+            {"admin": "boss"},
+            {"bindings": (made("r", level="admin=old"), made("q", level="admin=boss"))},
+            ["bind v: carol", "delete q", "delete r"],
+            [],
+        ),
+        ({"admin": "boss"}, {"bindings": (made("r", person("carol"), level="view=view"),)}, ["bind v: carol", "delete r"], []),
+    ],
+)
+def test_another_cluster_role_takes_nothing_where_nobody_has_it(
+    refs: dict[str, str], changes: dict[str, Any], expected: list[str], reasons: list[str]
+) -> None:
+    """What is bound stays, where the other one does not exist or the project would have no administrator.
+
+    People who are named for the other one are bound in their place, who loses his own binding goes, a level that is switched
+    off goes, and nothing that was taken from another level counts.
+    """
+    seen, config = replace(HELD, **changes), taken(**refs)
+    assert shown(seen, config) == expected
+    assert [reason for reason, _ in told(seen, config=config)] == reasons
+
+
+def test_what_another_cluster_role_takes_can_be_accepted() -> None:
+    """The message has numbers, names and the annotation; that is for this ProjectHelmChart and this configuration only."""
+    wrong = taken(admin="nobody-made-it")
+    (write,) = report_release(HELD, [], wrong).writes()
+    assert isinstance(write, Apply)
+    (said,) = write.wanted["status"]["conditions"]
+    value = change_digest(chart(), wrong)
+    line = "helmProjectOperator.releaseRoleBindings.clusterRoleRefs.admin is nobody-made-it now, which does not exist"
+    for text in ("would be taken from 1 people", line, "ClusterRole admin: User alice", f"{WITHDRAWAL_ACCEPTED}={value}"):
+        assert text in said["message"]
+
+    def accepting(value: str) -> ObservedRights:
+        found = chart()
+        found["metadata"]["annotations"] = {WITHDRAWAL_ACCEPTED: value}
+        return replace(HELD, claim=ReleaseClaim(found, DUMMY, "p-a"))
+
+    assert shown(accepting(value), wrong) == ["bind v: carol", "delete r"]
+    assert shown(accepting(value), taken(admin="nobody-made-it", view="another")) == ["bind r: alice", "delete v"]
+    assert shown(accepting("another"), wrong) == STAY
+
+
+def test_only_our_own_record_says_what_a_level_was_taken_from() -> None:
+    """Somebody else's annotation on our RoleBinding gives nobody a level."""
+    theirs = made("r", person("alice"), level="admin=view")
+    del theirs["metadata"]["managedFields"][0]["fieldsV1"]["f:metadata"]["f:annotations"]
+    assert shown(replace(HELD, bindings=(theirs,)), taken(admin="boss")) == ["bind v: carol", "delete r"]
+    assert not is_untouched(theirs)

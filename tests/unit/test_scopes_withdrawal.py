@@ -9,7 +9,7 @@ import pytest
 from scope_objects import ROLES, declared, stored
 
 from scope_binding.scopes.declared import changed_selector, roles_of
-from scope_binding.scopes.names import MAIN, SCOPED, WITHDRAWAL_ACCEPTED
+from scope_binding.scopes.names import MAIN, SCOPED
 from scope_binding.scopes.plan import plan_instance, wanted_binding
 from scope_binding.scopes.report import report_instance
 from scope_binding.scopes.seen import InstanceSeen, wanted_cluster_role
@@ -17,6 +17,7 @@ from scope_binding.scopes.withdrawal import SHIPPED, change_digest, withdrawal_o
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import SelectorChange
 from tenantry.model.kinds import SCOPE_INSTANCE, SCOPE_TEMPLATE, Key, Object
+from tenantry.model.names import WITHDRAWAL_ACCEPTED
 from tenantry.model.plan import Delete, Plan, Refusal
 
 OLD, NEW = {"env": "prod"}, {"env": "prd"}

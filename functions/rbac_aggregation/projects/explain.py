@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rbac_aggregation.projects.plan import is_made_by_us, is_ours, level_roles, owner_text, people_of, release_of
+from rbac_aggregation.projects.levels import change_digest, level_roles, people_of, taken_from
+from rbac_aggregation.projects.seen import is_made_by_us, is_ours, owner_text, release_of
 from tenantry.model.kinds import (
     CLUSTER_ROLE_BINDING,
     NAMESPACE,
@@ -15,7 +16,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
-from tenantry.model.names import AGGREGATE_FROM, PROJECT_CHART, ROLE_OF
+from tenantry.model.names import AGGREGATE_FROM, LEVEL_TAKEN_FROM, PROJECT_CHART, ROLE_OF, WITHDRAWAL_ACCEPTED
 from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, kubectl, leaving
 from tenantry.model.rbac import BoundSubject, Question, allows, binder, subject_in
 from tenantry.model.releases import held_by
@@ -38,15 +39,29 @@ async def explain(obj: Object, subject: BoundSubject | None, look: Looking) -> O
     level = labels_of(role).get(AGGREGATE_FROM, "")
     if role is not None:
         because.append(Because(key_of(role), f"metadata.labels[{AGGREGATE_FROM}]", level))
-    if cluster_role := level_roles(config).get(level, ""):
+    if configured := level_roles(config).get(level, ""):
         line = f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
-        because.append(Because(None, line, cluster_role))
+        because.append(Because(None, line, configured))
+        bound, cluster_role = taken_from(obj)
+        if bound != level or cluster_role == configured:
+            cluster_role = configured
+        else:  # another one in the configuration waits (decision 30)
+            because.append(Because(key, f"metadata.annotations[{LEVEL_TAKEN_FROM}]", f"{cluster_role}, still in force"))
+            ends += await _accepting(home, name, look)
         naming = await _naming(home, cluster_role, subject, look)
         because += [Because(key_of(each), "subjects", str(subject) if subject else "people of the project") for _, each in naming]
         ends += all_of([leaving(kind, each, subject) for kind, each in naming])
     if name:
         ends.append(kubectl("delete", PROJECT_HELM_CHART, name, home))
     return Origin(f"release/{release_of(obj, config)}", f"{made}; annotation {PROJECT_CHART}", tuple(because), tuple(ends))
+
+
+async def _accepting(home: str, name: str, look: Looking) -> list[str]:
+    """The command by which somebody accepts what another ClusterRole in the configuration takes."""
+    chart = await look.get(PROJECT_HELM_CHART, name, home) if name else None
+    if chart is None:
+        return []
+    return [kubectl("annotate", PROJECT_HELM_CHART, name, home, f"{WITHDRAWAL_ACCEPTED}={change_digest(chart, look.config)}")]
 
 
 async def _naming(home: str, role: str, subject: BoundSubject | None, look: Looking) -> list[tuple[Kind, Object]]:

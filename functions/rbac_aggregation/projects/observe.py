@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 
-from rbac_aggregation.projects import plan
 from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, has_given_up, winner
-from rbac_aggregation.projects.plan import ObservedRights, intent, is_ours, level_roles, levels_in_use, owner_text
+from rbac_aggregation.projects.levels import kept_binding, level_roles, levels_in_use
+from rbac_aggregation.projects.plan import intent
+from rbac_aggregation.projects.seen import ObservedRights, is_ours, owner_text
 from tenantry.engine.projects import read_claimants
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name
@@ -36,7 +37,7 @@ async def observe_release(release: ReleaseKey, config: Config, reader: Reader) -
     claimants, roles, bindings = await asyncio.gather(
         read_claimants(release.name, config, reader),
         reader.list(ROLE, release.namespace, labels={ROLE_OF: release.name}),
-        reader.list(ROLE_BINDING, release.namespace, keep=plan.kept_binding(config)),
+        reader.list(ROLE_BINDING, release.namespace, keep=kept_binding(config)),
     )
     charts = tuple(claimants.values())
     if not roles and not any(map(is_ours, bindings)):
@@ -92,7 +93,7 @@ async def _sources(claim: ReleaseClaim | None, roles: Sequence[Object], config: 
     if claim is None or not levels_in_use(roles, config):
         return ()
     inside, everywhere = await asyncio.gather(
-        reader.list(ROLE_BINDING, claim.chart["metadata"]["namespace"], keep=plan.kept_binding(config)),
+        reader.list(ROLE_BINDING, claim.chart["metadata"]["namespace"], keep=kept_binding(config)),
         reader.list_shared(CLUSTER_ROLE_BINDING),
     )
     return (*inside, *everywhere)

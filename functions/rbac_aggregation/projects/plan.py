@@ -9,22 +9,30 @@ are Roles: what is wrong with one holds up no other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 
-from rbac_aggregation.projects.claims import ReleaseClaim, ReleaseKey, configured_release
+from rbac_aggregation.projects.claims import configured_release
 from rbac_aggregation.projects.descriptor import RELEASES
+from rbac_aggregation.projects.levels import Level, Subjects, change_digest, level_roles, levels_of
+from rbac_aggregation.projects.seen import (
+    MANAGER,
+    RBAC_GROUP,
+    ObservedRights,
+    is_made_by_us,
+    is_ours,
+    owner_text,
+    release_of,
+    role_ref,
+)
 from tenantry.model import limits
 from tenantry.model.conditions import find_condition
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.kinds import (
-    CLUSTER_ROLE,
     PROJECT_HELM_CHART,
-    ROLE,
     ROLE_BINDING,
     Object,
-    annotations_of,
     declared,
     is_terminating,
     labels_of,
@@ -34,113 +42,33 @@ from tenantry.model.names import (
     AGGREGATE_FROM,
     BINDING_OF,
     CLEANUP,
+    LEVEL_TAKEN_FROM,
     OPERATED,
     PROJECT_CHART,
     PROJECT_ID,
     ROLE_OF,
     ROLES_BOUND_CONDITION,
-    field_manager,
+    WITHDRAWAL_ACCEPTED,
 )
 from tenantry.model.plan import NOTHING, Apply, Delete, KubernetesEvent, Plan, Refusal, Write, plan_of
 from tenantry.model.refusals import REASONS, fixes, message_of, text_of
 from tenantry.model.releases import NO_TARGETS, chart_key, claimants
 from tenantry.model.standing import standing_condition
 
-MANAGER = field_manager("rbac-aggregation")
-RBAC_GROUP = "rbac.authorization.k8s.io"
-PEOPLE = frozenset({"User", "Group"})
-
-Subjects = tuple[tuple[str, str], ...]
-"""Kind and name of each subject, sorted."""
+# -- what is wanted ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedRights:
-    """One release in one namespace, as it is.
-
-    ``claim`` is the ProjectHelmChart that has a release of that name, wherever it is installed; ``bindings`` are all
-    RoleBindings of the namespace; ``sources`` the bindings that can name people; ``missing`` the ClusterRoles of levels in
-    use that do not exist; ``given_up`` the ProjectHelmCharts (``<namespace>/<name>``) of bindings here that certainly do not
-    have the release any more; ``charts`` every ProjectHelmChart whose name could claim the release.
-    """
-
-    release: ReleaseKey
-    claim: ReleaseClaim | None
-    namespace: Object | None
-    roles: tuple[Object, ...] = ()
-    bindings: tuple[Object, ...] = ()
-    sources: tuple[Object, ...] = ()
-    missing: frozenset[str] = frozenset()
-    given_up: frozenset[str] = frozenset()
-    charts: tuple[Object, ...] = ()
-
-
-# -- levels and people ---------------------------------------------------------------------------------------
-
-
-def level_roles(config: Config) -> Mapping[str, str]:
-    """The levels that are on, and the ClusterRole of each."""
-    settings = config.helm_project_operator.release_role_bindings
-    if not settings.aggregate:
-        return {}
-    refs = settings.cluster_role_refs
-    return {level: name for level, name in (("admin", refs.admin), ("edit", refs.edit), ("view", refs.view)) if name}
-
-
-def levels_in_use(roles: Sequence[Object], config: Config) -> frozenset[str]:
-    """The levels that are on and that some Role asks for."""
-    return frozenset(labels_of(role).get(AGGREGATE_FROM, "") for role in roles) & level_roles(config).keys()
-
-
-def people_of(cluster_role: str, sources: Sequence[Object]) -> Subjects:
-    """The Users and Groups that bindings name for a ClusterRole, each once, by kind and name (hpo-60, hpo-65, D2, D5)."""
-    found = set()
-    for binding in sources:
-        reference = binding.get("roleRef") or {}
-        if (reference.get("kind"), reference.get("name")) != (CLUSTER_ROLE.kind, cluster_role):
-            continue
-        if reference.get("apiGroup") != RBAC_GROUP:
-            continue
-        for subject in binding.get("subjects") or ():
-            if subject.get("kind") in PEOPLE and subject.get("apiGroup") == RBAC_GROUP:
-                found.add((subject["kind"], subject["name"]))
-    return tuple(sorted(found))
-
-
-def kept_binding(config: Config) -> Callable[[Object], Object]:
-    """What of a RoleBinding is kept: whom it binds only where that counts, and no more people than can be bound (a-19)."""
-    counted = frozenset(level_roles(config).values())
-
-    def kept(binding: Object) -> Object:
-        reference, subjects = binding.get("roleRef") or {}, binding.get("subjects") or ()
-        if is_ours(binding) or len(subjects) == 0:
-            return binding
-        if (reference.get("kind"), reference.get("name")) not in {(CLUSTER_ROLE.kind, name) for name in counted}:
-            return {**binding, "metadata": {**binding["metadata"], "managedFields": []}, "subjects": []}
-        if len(subjects) <= limits.PEOPLE:
-            return binding
-        people = people_of(reference["name"], [binding])[: limits.PEOPLE + 1]
-        return {**binding, "subjects": [{"kind": kind, "name": name, "apiGroup": RBAC_GROUP} for kind, name in people]}
-
-    return kept
-
-
-def _people(seen: ObservedRights, config: Config) -> dict[str, Subjects]:
-    named = level_roles(config)
-    return {level: people_of(named[level], seen.sources) for level in levels_in_use(seen.roles, config)}
-
-
-def wanted_of(seen: ObservedRights, config: Config) -> dict[str, tuple[str, Subjects]]:
-    """For each Role that is to be bound: its level and the people of the level."""
+def wanted_of(seen: ObservedRights, config: Config) -> dict[str, tuple[str, Level]]:
+    """For each Role that is to be bound: its level, and the people who have that."""
     if seen.claim is None or seen.claim.release != seen.release or _over(seen.claim.chart):
         return {}
-    people = {level: found[: limits.PEOPLE] for level, found in _people(seen, config).items()}
-    wanted = {}
-    for role in seen.roles:
-        level = labels_of(role).get(AGGREGATE_FROM, "")
-        if people.get(level):
-            wanted[role["metadata"]["name"]] = (level, people[level])
-    return wanted
+    levels = {
+        level: replace(found, people=found.people[: limits.PEOPLE])
+        for level, found in levels_of(seen, config).items()
+        if found.people
+    }
+    asked = {role["metadata"]["name"]: labels_of(role).get(AGGREGATE_FROM, "") for role in seen.roles}
+    return {name: (level, levels[level]) for name, level in asked.items() if level in levels}
 
 
 def _over(chart: Object) -> str:
@@ -168,37 +96,6 @@ def intent(seen: ObservedRights, config: Config) -> Hashable:
 # -- bindings ------------------------------------------------------------------------------------------------
 
 
-def role_ref(name: str) -> Object:
-    """The reference to a Role of the same namespace."""
-    return {"apiGroup": RBAC_GROUP, "kind": ROLE.kind, "name": name}
-
-
-def is_made_by_us(binding: Object) -> bool:
-    """Whether we wrote a RoleBinding: nobody else can have changed its reference."""
-    return owns(binding, MANAGER, "roleRef")
-
-
-def is_ours(binding: Object) -> bool:
-    """Whether a RoleBinding counts as ours where the bindings are ours to decide.
-
-    Besides those that we made, one with our mark that is just what we would make: the record of who wrote what can be lost,
-    and the Helm Project Operator made such.
-    """
-    name = binding["metadata"]["name"]
-    return is_made_by_us(binding) or (OPERATED in labels_of(binding) and binding.get("roleRef") == role_ref(name))
-
-
-def owner_text(binding: Object) -> str:
-    """The ProjectHelmChart that a binding of ours was made for, as ``<namespace>/<name>``; empty for others."""
-    return annotations_of(binding).get(PROJECT_CHART, "") if is_ours(binding) else ""
-
-
-def release_of(binding: Object, config: Config) -> str:
-    """The release that a binding of ours belongs to; empty when nothing tells."""
-    alone = binding["metadata"]["namespace"] if config.dedicated else ""
-    return labels_of(binding).get(BINDING_OF) or alone
-
-
 def is_untouched(binding: Object) -> bool:
     """Whether nobody but us has written to a binding of ours: it is as we made it."""
     managers = {entry.get("manager") for entry in binding["metadata"].get("managedFields") or ()}
@@ -206,7 +103,7 @@ def is_untouched(binding: Object) -> bool:
     return (
         managers == {MANAGER}
         and owns(binding, MANAGER, "subjects")
-        and owns(binding, MANAGER, "metadata", "annotations", PROJECT_CHART)
+        and all(owns(binding, MANAGER, "metadata", "annotations", key) for key in (PROJECT_CHART, LEVEL_TAKEN_FROM))
         and all(owns(binding, MANAGER, "metadata", "labels", label) for label in labels)
     )
 
@@ -219,8 +116,8 @@ def plan_release(seen: ObservedRights, config: Config) -> Plan:
     wanted = wanted_of(seen, config) if in_force else {}
     live = {binding["metadata"]["name"]: binding for binding in seen.bindings}
     writes: list[Write] = []
-    for name, (level, people) in sorted(wanted.items()):
-        writes += _bind(seen, name, level, people, live.get(name))
+    for name, (level, found) in sorted(wanted.items()):
+        writes += _bind(seen, name, level, found, live.get(name))
     for name, binding in sorted(live.items()):
         if name in wanted or not is_ours(binding) or is_terminating(binding):
             continue
@@ -262,15 +159,15 @@ def _why(seen: ObservedRights, name: str, config: Config) -> str:
     return f"nobody has level {level}" if level in level_roles(config) else f"level {level!r} is off"
 
 
-def _bind(seen: ObservedRights, name: str, level: str, people: Subjects, live: Object | None) -> Iterator[Write]:
+def _bind(seen: ObservedRights, name: str, level: str, found: Level, live: Object | None) -> Iterator[Write]:
     assert seen.claim is not None
     metadata = {
         "name": name,
         "namespace": seen.release.namespace,
         "labels": {OPERATED: "true", PROJECT_ID: seen.claim.project, BINDING_OF: seen.release.name},
-        "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart))},
+        "annotations": {PROJECT_CHART: str(chart_key(seen.claim.chart)), LEVEL_TAKEN_FROM: f"{level}={found.cluster_role}"},
     }
-    subjects = [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in people]
+    subjects = [{"apiGroup": RBAC_GROUP, "kind": kind, "name": subject} for kind, subject in found.people]
     wanted = object_of(ROLE_BINDING, metadata, roleRef=role_ref(name), subjects=subjects)
     if live is not None and not is_ours(live):
         return  # report_release reports it (hpo-67)
@@ -282,7 +179,7 @@ def _bind(seen: ObservedRights, name: str, level: str, people: Subjects, live: O
         return
     reason = "RoleBound" if live is None else "RoleBindingUpdated"
     event = KubernetesEvent(
-        live or wanted, reason, f"Role {name} is bound to the people of level {level}: {_listed(people)}", "Bind"
+        live or wanted, reason, f"Role {name} is bound to the people of level {level}: {_listed(found.people)}", "Bind"
     )
     yield Apply(ROLE_BINDING, wanted, live, create_only=True, event=event)
 
@@ -318,15 +215,14 @@ def problems_of(seen: ObservedRights, refusals: Sequence[Refusal], config: Confi
                 "RoleBinding, or give the Role another name"
             )
             found.append(("RoleBindingConflict", text))
-    for level in sorted(levels_in_use(seen.roles, config)):
-        if named[level] in seen.missing:
-            text = (
-                f"ClusterRole {named[level]} does not exist, so nobody is given level {level}: create it, or correct "
-                f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
-            )
+    for level, level_found in sorted(levels_of(seen, config).items()):
+        if level_found.waiting:
+            found.append(("WithdrawalWaits", _withdrawal(level, level_found, seen, config)))
+        elif named[level] in seen.missing:
+            fix = f"create it, or correct {_line(level)}"
+            text = f"ClusterRole {named[level]} does not exist, so nobody is given level {level}: {fix}"
             found.append(("ClusterRoleMissing", text))
-    for level, people in sorted(_people(seen, config).items()):
-        if len(people) > limits.PEOPLE:
+        if len(level_found.people) > limits.PEOPLE:
             text = (
                 f"more than {limits.PEOPLE:,} people have level {level}: the Roles in {where} are bound to the first "
                 f"{limits.PEOPLE:,} by kind and name; bind groups in place of users in the registration namespace"
@@ -346,6 +242,23 @@ def problems_of(seen: ObservedRights, refusals: Sequence[Refusal], config: Confi
             standing = message_of(seen.claim.chart, ROLES_BOUND_CONDITION, reason) if seen.claim is not None else ""
             found.append((reason, text_of(refusal, _FIXES, _MORE.sub("", standing))))
     return sorted(set(found))
+
+
+def _line(level: str) -> str:
+    return f"helmProjectOperator.releaseRoleBindings.clusterRoleRefs.{level}"
+
+
+def _withdrawal(level: str, found: Level, seen: ObservedRights, config: Config) -> str:
+    """What another ClusterRole in the configuration would take, and what to do."""
+    assert seen.claim is not None
+    chart = seen.claim.chart
+    why = "which does not exist" if found.waiting in seen.missing else "which nobody has here"
+    return (
+        f"level {level} would be taken from {len(found.people)} people: {_line(level)} is {found.waiting} now, {why}. They "
+        f"keep it by ClusterRole {found.cluster_role}: {_listed(found.people)}. Correct that line, bind somebody to "
+        f"{found.waiting} in namespace {chart['metadata']['namespace']}, or accept it: annotate this object with "
+        f"{WITHDRAWAL_ACCEPTED}={change_digest(chart, config)}"
+    )
 
 
 def report_release(seen: ObservedRights, refusals: Sequence[Refusal], config: Config) -> Plan:

@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from rbac_aggregation.projects import observe, plan
 from rbac_aggregation.projects.claims import ReleaseKey, configured_release, possible_releases
-from rbac_aggregation.projects.plan import ObservedRights
+from rbac_aggregation.projects.levels import kept_binding, level_roles
+from rbac_aggregation.projects.seen import ObservedRights, is_ours, release_of
 from tenantry.engine.last_runs import State
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -53,7 +54,7 @@ class ReleaseRights(Unit):
         """The releases that a key concerns; our own RoleBindings only when somebody else has touched them."""
         del hint
         if key.kind == CLUSTER_ROLE_BINDING.kind:
-            return EVERY if plan.level_roles(self._config) else []
+            return EVERY if level_roles(self._config) else []
         if key.kind == PROJECT_HELM_CHART.kind:
             releases = await self._asked_for_by(key, reader)
         else:
@@ -93,7 +94,7 @@ class ReleaseRights(Unit):
             Prefetch(PROJECT_HELM_CHART),
             Prefetch(NAMESPACE),
             Prefetch(ROLE, ((ROLE_OF, ""),)),
-            Prefetch(ROLE_BINDING, keep=plan.kept_binding(self._config)),
+            Prefetch(ROLE_BINDING, keep=kept_binding(self._config)),
             Prefetch(CLUSTER_ROLE_BINDING),
         ]
 
@@ -105,7 +106,7 @@ class ReleaseRights(Unit):
             release = configured_release(chart, self._config)
             owners += map(_owner, [release] if release in possible else possible)
         for binding in await reader.list(ROLE_BINDING):
-            name = plan.release_of(binding, self._config) if plan.is_ours(binding) else ""
+            name = release_of(binding, self._config) if is_ours(binding) else ""
             owner = _owner(ReleaseKey(binding["metadata"]["namespace"], name))
             if name and self.accepts(owner):
                 owners.append(owner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from scope_binding.scopes.declared import Reach, changed_selector, reach_of, roles_of, template_name_of
-from scope_binding.scopes.names import FAMILIES, INSTANCE_UID, TEMPLATE_UID, WITHDRAWAL_ACCEPTED, Family, is_of, reference_to
+from scope_binding.scopes.names import FAMILIES, INSTANCE_UID, TEMPLATE_UID, Family, is_of, reference_to
 from scope_binding.scopes.withdrawal import change_digest
 from tenantry.model.kinds import (
     CLUSTER_ROLE,
@@ -18,6 +18,7 @@ from tenantry.model.kinds import (
     key_of,
     labels_of,
 )
+from tenantry.model.names import WITHDRAWAL_ACCEPTED
 from tenantry.model.origin import Because, Looking, Offer, Origin, all_of, edit, kubectl
 from tenantry.model.rbac import BoundSubject, Question, allowing, subject_in
 

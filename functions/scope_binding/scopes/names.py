@@ -27,9 +27,6 @@ TEMPLATED, SCOPED = "Templated", "Scoped"
 
 MANAGER = field_manager("scope-binding")
 
-WITHDRAWAL_ACCEPTED = "tenantry.dev/accept-withdrawal"
-"""Annotation on an instance: the digest of the changed selector whose withdrawals an administrator accepts (decision 30)."""
-
 TEMPLATE_UID = SCOPE_TEMPLATE_UID
 TEMPLATE_HASH = "operators.coreos.io/scopeTemplateHash"
 INSTANCE_UID = SCOPE_INSTANCE_UID

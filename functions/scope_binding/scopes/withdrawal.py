@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scope_binding.scopes.names import WITHDRAWAL_ACCEPTED, short_digest
+from scope_binding.scopes.names import short_digest
 from scope_binding.scopes.seen import InstanceSeen
 from tenantry.model.config import SelectorChange
 from tenantry.model.kinds import Object, annotations_of, is_terminating
+from tenantry.model.names import WITHDRAWAL_ACCEPTED
 
 SHIPPED = SelectorChange()
 """The limit that holds where nothing else is configured."""

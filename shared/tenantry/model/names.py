@@ -48,6 +48,9 @@ CLEANED_UP_BY = "tenantry.dev/cleaned-up-by"
 PROJECT_LABEL_ACCEPTED = "tenantry.dev/project-label"
 """Annotation by which an administrator accepts on a registration namespace that projects go by another label key: that key."""
 
+WITHDRAWAL_ACCEPTED = "tenantry.dev/accept-withdrawal"
+"""Annotation on the owner of rights: the digest of the change whose withdrawals an administrator accepts (decision 30)."""
+
 CHART_LABEL = "helmcharts.helm.cattle.io/chart"
 """Label on what runs Helm for a HelmChart, Job and pods included: the name of the HelmChart."""
 
@@ -122,6 +125,9 @@ AGGREGATE_FROM = "helm.cattle.io/project-helm-chart-role-aggregate-from"
 
 BINDING_OF = "helm.cattle.io/project-helm-chart-role-binding"
 """Label on a RoleBinding that Tenantry made for such a Role: the name of the release."""
+
+LEVEL_TAKEN_FROM = "tenantry.dev/level-taken-from"
+"""Annotation on such a RoleBinding, ``<level>=<ClusterRole>``: its people are those of that ClusterRole (decision 30)."""
 
 ROLES_BOUND_CONDITION = "tenantry.dev/RolesBound"
 """Condition on a ProjectHelmChart that says why a Role of its release is not bound; absent when all is well."""

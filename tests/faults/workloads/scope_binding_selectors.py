@@ -1,9 +1,9 @@
 """scope-binding: the selector of a scope is changed by mistake and put right, or somebody accepts what it takes (decision 30)."""
 
 from scope_binding.scopes.declared import changed_selector, reach_of
-from scope_binding.scopes.names import WITHDRAWAL_ACCEPTED
 from scope_binding.scopes.withdrawal import change_digest
 from tenantry.model.kinds import annotations_of, labels_of
+from tenantry.model.names import WITHDRAWAL_ACCEPTED
 from tenantry.testing.workload import Run, namespace, together
 from tenantry.testing.world import Moment
 
