@@ -1,9 +1,23 @@
 """What is tried on rbac-aggregation: people who come and go, Roles, levels, charts, and drift by hand."""
 
+from rbac_aggregation.projects.levels import change_digest
+from rbac_aggregation.projects.seen import MANAGER, RBAC_GROUP, role_ref
 from tenantry.model.conditions import find_condition
-from tenantry.model.kinds import EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object, labels_of
-from tenantry.model.names import AGGREGATE_FROM, CLEANUP, OPERATED, PROJECT_ID, ROLE_OF, ROLES_BOUND_CONDITION
-from tenantry.testing.workload import Step, Workload, apply, bind, delete, edit, namespace
+from tenantry.model.config import Config
+from tenantry.model.kinds import EVENT, NAMESPACE, PROJECT_HELM_CHART, ROLE, ROLE_BINDING, Object, key_of, labels_of
+from tenantry.model.names import (
+    AGGREGATE_FROM,
+    BINDING_OF,
+    CLEANUP,
+    LEVEL_TAKEN_FROM,
+    OPERATED,
+    PROJECT_CHART,
+    PROJECT_ID,
+    ROLE_OF,
+    ROLES_BOUND_CONDITION,
+    WITHDRAWAL_ACCEPTED,
+)
+from tenantry.testing.workload import Run, Step, Workload, apply, bind, delete, edit, namespace, together
 from tenantry.testing.world import Moment
 
 HOME, PLACE, CHART = "cattle-project-p-@", "demo-@-dummy", ("ProjectHelmChart", "demo-@", "cattle-project-p-@")
@@ -35,6 +49,22 @@ def only_who_is_named(moment: Moment) -> str:
     return f"gave {has - had - may}, took {keeps & had - has}" if has - had - may or keeps & had - has else ""
 
 
+async def as_bound_before(run: Run) -> None:
+    """The RoleBinding of Role r-admin as it was made when level admin was taken from ClusterRole boss."""
+    labels = {**OURS, BINDING_OF: PLACE}
+    annotations = {PROJECT_CHART: f"{HOME}/demo-@", LEVEL_TAKEN_FROM: "admin=boss"}
+    fields = {"roleRef": role_ref("r-admin"), "subjects": [{"apiGroup": RBAC_GROUP, "kind": "User", "name": "bob"}]}
+    made = await run.apply("RoleBinding", "r-admin", PLACE, MANAGER, labels=labels, annotations=annotations, **fields)
+    del run.declared[key_of(made)]  # ours, not theirs
+
+
+async def accept(run: Run) -> None:
+    """Annotate the ProjectHelmChart as its condition says."""
+    live = await run.get(*CHART) or {}
+    value = {WITHDRAWAL_ACCEPTED: change_digest(live, Config.model_validate(workload.config))}
+    await run.edit(*CHART, {"op": "add", "path": "/metadata/annotations", "value": value})
+
+
 workload = Workload(
     "rbac-aggregation",
     config={"global": {"cattle": {"systemProjectId": "p-system"}}},
@@ -57,3 +87,8 @@ workload.scenario("clean-up", apply(*CHART, labels={CLEANUP: "true"}, spec=SPEC)
 workload.scenario("drift", edit("RoleBinding", "r-admin", PLACE, "/subjects"), before=BOUND)
 workload.scenario("drift-gone", delete("RoleBinding", "r-admin", PLACE), before=BOUND)
 workload.scenario("unknown-level", role("r-odd", "owner"), VIEW, before=BOUND)
+BOSS = bind("two", HOME, "boss", "bob")
+WAITS = [*ASKED, BOSS, as_bound_before, ADMIN]
+workload.scenario("another-cluster-role", VIEW, ALICE, before=WAITS, other=[*WAITS, together(VIEW, ALICE)])
+workload.scenario("nobody-of-either", delete("RoleBinding", "two", HOME), before=WAITS, other=[*ASKED, ADMIN])
+workload.scenario("accepted", accept, before=WAITS, other=[*ASKED, BOSS, ADMIN, accept])
