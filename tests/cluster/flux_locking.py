@@ -82,9 +82,14 @@ def says_denied(found: Object) -> bool:
 
 def has_lock(found: Object, *, by_lock: bool = True) -> bool:
     """Whether all of 2.2's marks and conditions are there."""
+    return is_locked(found, by_lock=by_lock) and says_denied(found)
+
+
+def is_locked(found: Object, *, by_lock: bool = True) -> bool:
+    """Whether all of its marks are there, and it is stopped: the first of its steps."""
     annotations = annotations_of(found)
     marks = annotations.get(LOCKED) == ACCESS_DENIED and (annotations.get(SUSPENDED_BY_LOCK) == "true") == by_lock
-    return marks and LOCK_FINALIZER in finalizers_of(found) and is_stopped(found) and says_denied(found)
+    return marks and LOCK_FINALIZER in finalizers_of(found) and is_stopped(found)
 
 
 def has_no_lock(found: Object) -> bool:

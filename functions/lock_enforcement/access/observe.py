@@ -174,12 +174,33 @@ async def observe_violations(reader: Reader) -> ViolationsSeen:
     asked = Profile.of(profile)
     if not asked.is_multi_tenant:
         return ViolationsSeen(profile)
+    consumers, context = await _all(reader, asked)
+    return ViolationsSeen(profile, tuple(sorted(_violations(consumers, context))))
+
+
+async def observe_unlocked(reader: Reader) -> tuple[ConsumerSeen, ...]:
+    """Read all consumers that are denied, are to be locked for it, and are not."""
+    asked = Profile.of(await shared_profile(reader))
+    if not asked.is_multi_tenant:
+        return ()
+    consumers, context = await _all(reader, asked)
+    return tuple(_unlocked(consumers, context)) if context.locks else ()
+
+
+async def _all(reader: Reader, asked: Profile) -> tuple[list[ListedConsumers], AccessContext]:
     index, namespaces, consumers = await asyncio.gather(
         index_object(reader), reader.list(NAMESPACE, keep=kept_labels), list_consumers(reader, asked)
     )
     labels: Mapping[str, Mapping[str, str]] = {each["metadata"]["name"]: labels_of(each) for each in namespaces}
-    context = AccessContext(asked, AccessEntries.of(index) if index is not None else None, labels)
-    return ViolationsSeen(profile, tuple(sorted(_violations(consumers, context))))
+    return consumers, AccessContext(asked, AccessEntries.of(index) if index is not None else None, labels)
+
+
+def _unlocked(consumers: Iterable[ListedConsumers], context: AccessContext) -> Iterator[ConsumerSeen]:
+    for row, kind, items in consumers:
+        for each in items:
+            seen = ConsumerSeen(row, kind, each, context, decided(each, row, context))
+            if seen.is_denied and not seen.is_locked:
+                yield seen
 
 
 def _violations(consumers: Iterable[ListedConsumers], context: AccessContext) -> Iterator[Violation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lock_enforcement.access.seen import ConsumerSeen, is_marked, is_stopped
@@ -15,6 +15,8 @@ from tenantry.model.pointer import pointer
 
 REQUESTED_AT = "reconcile.fluxcd.io/requestedAt"
 """Annotation that has Flux reconcile an object at once."""
+FEW = 3
+"""So many consumers are locked one by one, which takes no longer than to list all."""
 GRANTED = "AccessGranted"
 _GRANTED = "all that it names in other namespaces is allowed again; what the lock had stopped goes on"
 _FREED = "nothing of it is denied where it would have to be locked; what the lock had stopped goes on"
@@ -38,6 +40,16 @@ def plan_consumer(seen: ConsumerSeen | None) -> Plan:
         return NOTHING
     event = KubernetesEvent(seen.live, GRANTED, _GRANTED if decision == "allow" else _FREED, "Unlock")
     return plan_of(Edit(seen.kind, seen.live, tuple(_released(seen)), event if seen.open else None))
+
+
+def plan_locks(unlocked: Sequence[ConsumerSeen]) -> Plan:
+    """The locks of many, before any of them is told why; of few nothing: they are locked one by one, sooner than all are listed.
+
+    Each is an update of the version that was listed.  What loses its reason meanwhile is freed as the index is looked at again.
+    """
+    if len(unlocked) <= FEW:
+        return NOTHING
+    return Plan((tuple(write for each in unlocked for write in plan_consumer(each).writes()),))
 
 
 def unlocked_in_doubt(seen: ConsumerSeen | None, plan: Plan) -> frozenset[Hashable]:

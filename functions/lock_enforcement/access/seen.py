@@ -216,7 +216,8 @@ def kept_consumer(consumer: Object, row: Consumer) -> Object:
     parts = ("name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp", "finalizers")
     kept = {part: metadata[part] for part in parts if part in metadata}
     marks = (LOCKED, SUSPENDED_BY_LOCK, row.stop.annotation)
-    kept["annotations"] = {key: value for key, value in annotations_of(consumer).items() if key in marks}
+    if "annotations" in metadata:
+        kept["annotations"] = {key: value for key, value in annotations_of(consumer).items() if key in marks}
     spec = consumer.get("spec") or {}
     paths = [each.path for each in row.references] + ([row.stop.field] if row.stop.field else [])
     steps = {path.split(".")[1].removesuffix("[]") for path in paths}

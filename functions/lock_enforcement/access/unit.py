@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from lock_enforcement.access.observe import (
     index_object,
@@ -10,10 +13,11 @@ from lock_enforcement.access.observe import (
     kept_labels,
     list_consumers,
     observe_consumer,
+    observe_unlocked,
     observe_violations,
     served_as,
 )
-from lock_enforcement.access.plan import plan_consumer, unlocked_in_doubt
+from lock_enforcement.access.plan import plan_consumer, plan_locks, unlocked_in_doubt
 from lock_enforcement.access.report import plan_violations, report_consumer
 from lock_enforcement.access.seen import ConsumerSeen, ViolationsSeen
 from tenantry.engine.flux import shared_profile
@@ -30,6 +34,10 @@ from tenantry.serving import Settings
 
 CONSUMER = "consumer"
 VIOLATIONS = Owner("violations", DEFAULT)
+LOCKS = Owner("locks", DEFAULT)
+"""All locks at once, where many are to be put on: first of a sweep, and without a word to anybody."""
+LOCKED_WITHIN_S = 10.0
+"""So long a consumer's own run waits for them, at most."""
 PAUSE_S = 0.1
 """The echoes of a lock's two writes share one run."""
 LISTED_PAUSE_S = 0.5
@@ -39,6 +47,15 @@ UNSERVED_S = 1.0
 
 Denied = frozenset[tuple[str, str, str]]
 """Row, namespace and name of all consumers that are denied."""
+
+
+@dataclass(slots=True)
+class _Locking:
+    """The run that puts on all locks: of which consumers, once it is known, and its end."""
+
+    owners: frozenset[Owner] = frozenset()
+    known: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def owner_of(row: Consumer, namespace: str, name: str) -> Owner:
@@ -74,7 +91,12 @@ class AccessLocks(Unit):
         self._listing: set[str] = set()
         self._untold: set[Owner] = set()
         """Consumers whose last run did not end well: a sweep looks at what they were told, too."""
+        self._locking: _Locking | None = None
+        """While all locks are put on."""
         self.handlers = {
+            LOCKS.type: Handler[tuple[ConsumerSeen, ...]](
+                observe=self._observe_locks, plan=plan_locks, accepts=LOCKS.__eq__, ended=self._locked
+            ),
             CONSUMER: Handler[ConsumerSeen | None](
                 observe=self._observe_consumer,
                 plan=plan_consumer,
@@ -96,7 +118,37 @@ class AccessLocks(Unit):
             ),
         }
 
+    async def _observe_locks(self, _: Owner, reader: Reader) -> tuple[ConsumerSeen, ...]:
+        if not reader.live:
+            return await observe_unlocked(reader)
+        self._locking = locking = self._locking or _Locking()
+        found = await observe_unlocked(reader)
+        of = ((each.row, each.live["metadata"]["namespace"], each.live["metadata"]["name"]) for each in found)
+        locking.owners = frozenset(owner_of(*each) for each in of)
+        locking.known.set()
+        return found
+
+    def _locked(self, owner: Owner, well: bool) -> None:
+        if self._locking is not None:
+            self._locking.known.set()
+            self._locking.ended.set()
+            self._locking = None
+        self._ended(owner, well)
+
+    async def _after_locks(self, owner: Owner) -> None:
+        """Wait while the consumer is about to get its lock with all others: a look at it would keep theirs back."""
+        if self._locking is None:
+            return
+        locking = self._locking
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOCKED_WITHIN_S):
+                await locking.known.wait()
+                if owner in locking.owners:
+                    await locking.ended.wait()
+
     async def _observe_consumer(self, owner: Owner, reader: Reader) -> ConsumerSeen | None:
+        if reader.live:
+            await self._after_locks(owner)
         row, _, name = owner.name.partition(":")
         seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._untold)
         labels = seen.context.labels.get(owner.namespace) if seen is not None and reader.live else None
@@ -158,6 +210,7 @@ class AccessLocks(Unit):
 
     async def _consumer(self, row: Consumer, key: Key, profile: Profile, reader: Reader) -> Stages:
         """The consumer, and the list of all that are denied where it has to change."""
+        await self._after_locks(owner_of(row, key.namespace, key.name))
         seen = await observe_consumer(row.name, key.namespace, key.name, reader)
         is_denied = seen is not None and seen.is_denied
         is_listed = self._denied is None or f"{key.kind}/{key.namespace}/{key.name}" in self._denied
@@ -214,7 +267,7 @@ class AccessLocks(Unit):
             self._due.setdefault(owner.namespace, set()).add(owner)
         self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
         self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
-        return [*owners, VIOLATIONS] if profile is not None else owners
+        return [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
 
 
 def made(settings: Settings) -> AccessLocks:
