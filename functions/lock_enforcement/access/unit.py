@@ -91,11 +91,17 @@ class AccessLocks(Unit):
         self._listing: set[str] = set()
         self._untold: set[Owner] = set()
         """Consumers whose last run did not end well: a sweep looks at what they were told, too."""
+        self._stuck: set[Owner] = set()
+        """Owners whose last run did not end well, and that no sweep has found at rest since: till then nothing is known."""
         self._locking: _Locking | None = None
         """While all locks are put on."""
         self.handlers = {
             LOCKS.type: Handler[tuple[ConsumerSeen, ...]](
-                observe=self._observe_locks, plan=plan_locks, accepts=LOCKS.__eq__, ended=self._locked
+                observe=self._observe_locks,
+                plan=plan_locks,
+                accepts=LOCKS.__eq__,
+                ended=self._locked,
+                at_rest=lambda owner, _: self._stuck.discard(owner),
             ),
             CONSUMER: Handler[ConsumerSeen | None](
                 observe=self._observe_consumer,
@@ -115,6 +121,7 @@ class AccessLocks(Unit):
                 accepts=VIOLATIONS.__eq__,
                 pause_s=LISTED_PAUSE_S,
                 ended=self._listed,
+                at_rest=lambda owner, _: self._stuck.discard(owner),
             ),
         }
 
@@ -171,15 +178,20 @@ class AccessLocks(Unit):
         self._ended(owner, well)
 
     def _looked_at(self, owner: Owner) -> None:
+        self._stuck.discard(owner)
         left = self._due.get(owner.namespace)
         if left is not None:
             left.discard(owner)
             if not left:
                 del self._due[owner.namespace]
 
-    def _ended(self, _: Owner, well: bool) -> None:
-        if not well:
-            self._swept, self._labels = {}, None
+    def _ended(self, owner: Owner, well: bool) -> None:
+        if well:
+            self._stuck.discard(owner)
+            return
+        self._swept, self._labels = {}, None
+        if len(self._stuck) < limits.REMEMBERED:
+            self._stuck.add(owner)
 
     def _listed(self, owner: Owner, well: bool) -> None:
         self._denied = self._listing if well else None
@@ -206,7 +218,8 @@ class AccessLocks(Unit):
         return []
 
     def _knows(self, live: Object | None) -> bool:
-        return live is not None and self._swept.get(live["metadata"]["uid"]) == live["metadata"]["generation"]
+        """Whether all were looked at with this one: the sweep in which one of them failed looks at lists again, and knows."""
+        return live is not None and not self._stuck and self._swept.get(live["metadata"]["uid"]) == live["metadata"]["generation"]
 
     async def _consumer(self, row: Consumer, key: Key, profile: Profile, reader: Reader) -> Stages:
         """The consumer, and the list of all that are denied where it has to change."""
@@ -267,7 +280,9 @@ class AccessLocks(Unit):
             self._due.setdefault(owner.namespace, set()).add(owner)
         self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
         self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
-        return [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
+        named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
+        self._stuck.intersection_update(named)
+        return named
 
 
 def made(settings: Settings) -> AccessLocks:
