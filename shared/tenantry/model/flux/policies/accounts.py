@@ -101,7 +101,10 @@ def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile,
             )
         )
     variables = {"account": _tenants_account(profile)} if profile.pins_to_tenant else {}
-    return AdmissionPolicy(f"service-account-{applier.resource}", rules, validations, variables=variables)
+    # Conditions are what most objects cost: of one that has an account nothing else is evaluated.
+    without = {"name": "without-account", "expression": _no_account(applier, "object")}
+    conditions = [NOT_GOING] if profile.pins_to_tenant else [NOT_GOING, without]
+    return AdmissionPolicy(f"service-account-{applier.resource}", rules, validations, variables=variables, conditions=conditions)
 
 
 def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile) -> AdmissionPolicy:
@@ -119,10 +122,12 @@ def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile)
         allowed += f'(oldObject != null && oldObject.?spec.?{target}.orValue("") == {named})'
         message = f"spec.{target}: only the namespace of the object"
         validations.append(validation(allowed, message, f'"spec.{target}: " + {named} + ": only namespace " + request.namespace'))
+    stated = " || ".join(f'object.?spec.?{target}.orValue("") != ""' for target in applier.targets)
     return AdmissionPolicy(
         f"target-namespace-{applier.resource}",
         rules,
         validations,
+        conditions=[NOT_GOING, {"name": "states-a-target", "expression": stated}],
         variables=variables,
         takes_index=profile.allows_intra_tenant,
     )
@@ -133,5 +138,6 @@ def _kube_config(applier: Applier, rules: list[dict[str, object]]) -> AdmissionP
     return AdmissionPolicy(
         f"kubeconfig-{applier.resource}",
         rules,
-        [validation(f"!object.?spec.?kubeConfig.hasValue() || {same}", "spec.kubeConfig: other clusters are not allowed here")],
+        [validation(same, "spec.kubeConfig: other clusters are not allowed here")],
+        conditions=[NOT_GOING, {"name": "states-a-kubeconfig", "expression": "object.?spec.?kubeConfig.hasValue()"}],
     )

@@ -19,7 +19,6 @@ from tenantry.model.flux.policies.parts import (
     AdmissionPolicy,
     listed,
     rule,
-    text,
     validation,
 )
 from tenantry.model.flux.policies.served import Served
@@ -102,8 +101,6 @@ def _managed(served: Served) -> Iterator[AdmissionPolicy]:
     for group, resource, versions, fields in kinds:
         if not versions:
             continue
-        label = text(MADE_FOR_TENANT)
-        marked = [f"{each} != null && {label} in {each}.metadata.?labels.orValue({{}})" for each in ("object", "oldObject")]
         same = " && ".join(f"object.?{each} == oldObject.?{each}" for each in ("metadata.?labels", "metadata.?ownerReferences"))
         same += "".join(f" && object.?{each} == oldObject.?{each}" for each in fields)
         locks = f" || {LOCKS}" if resource == "kustomizations" else ""  # it suspends them
@@ -116,7 +113,6 @@ def _managed(served: Served) -> Iterator[AdmissionPolicy]:
                     f"metadata.labels[{MADE_FOR_TENANT}]: what was made for a Tenant is changed by its Tenant only",
                 )
             ],
-            conditions=[
-                {"name": "made-for-a-tenant", "expression": " || ".join(f"({each})" for each in marked)},
-            ],
+            conditions=(),
+            label=MADE_FOR_TENANT,
         )

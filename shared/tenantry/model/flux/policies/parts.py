@@ -82,7 +82,8 @@ WRITES = (CREATE, UPDATE)
 class AdmissionPolicy:
     """A policy with its binding, or a mutation with its binding; ``name`` is without `PREFIX`.
 
-    ``takes_index``: it has the AccessIndex as its parameter; ``everywhere``: in exempt namespaces, too.
+    ``takes_index``: it has the AccessIndex as its parameter; ``everywhere``: in exempt namespaces, too.  ``label``: only for
+    what has this label or had it, which the API server finds without an expression.
     """
 
     name: str
@@ -93,6 +94,7 @@ class AdmissionPolicy:
     variables: Mapping[str, str] = field(default_factory=dict)
     takes_index: bool = False
     everywhere: bool = False
+    label: str = ""
 
     @property
     def full_name(self) -> str:
@@ -105,6 +107,8 @@ class AdmissionPolicy:
         if self.takes_index:
             spec["paramKind"] = {"apiVersion": ACCESS_INDEX.api_version, "kind": ACCESS_INDEX.kind}
         spec["matchConstraints"] = {"matchPolicy": "Equivalent", "resourceRules": list(self.rules)}
+        if self.label:
+            spec["matchConstraints"]["objectSelector"] = {"matchExpressions": [{"key": self.label, "operator": "Exists"}]}
         if self.conditions:
             spec["matchConditions"] = list(self.conditions)
         if self.variables:

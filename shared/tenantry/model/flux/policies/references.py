@@ -40,11 +40,13 @@ _LABELS = (
 def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Profile, *, quarantines: bool) -> AdmissionPolicy:
     """Refuses new references that are denied; under Quarantine but those of objects that are locked already.
 
-    What is allowed stands in the validation, not in a variable, whose fields the API server would not check.
+    What is allowed stands in the validation, not in a variable, whose fields the API server would not check.  So does who is not
+    concerned: a condition beside it would cost all others as much as the validation.
     """
     allowed = " && ".join(f"({each.all_allowed})" for each in _judged(consumer, profile))
     if quarantines:
         allowed = f"({allowed}) || ({is_marked('object')} && {is_stopped(consumer.stop, 'object')})"
+    allowed = f"has(object.metadata.deletionTimestamp) || {allowed}"
     numbers = list(range(TOLD))
     told = (
         f'{numbers}.filter(number, number < variables.refused.size()).map(number, variables.refused[number]).join("; ") + '
@@ -54,8 +56,8 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
         f"references-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
         [validation(allowed, "a reference to another namespace is denied", told)],
-        conditions=[NOT_GOING, {"name": "names-other-namespaces", "expression": names_others(consumer, "object")}],
-        variables=_variables(consumer, profile),
+        conditions=(),
+        variables=_variables(consumer, profile, told=True),
         takes_index=_takes_index(consumer),
     )
 
@@ -169,17 +171,17 @@ class _Judged:
         unchanged = f"variables.named{self.number} == variables.before{self.number}"
         return f"{unchanged} || {self.names}.all(key, {self.allowed})"
 
-    @property
-    def refused(self) -> str:
-        """Sentences about those that are not allowed."""
+    def refused(self, told: bool) -> str:
+        """Sentences about those that are not allowed; ``told``: where it is known that not all are."""
         why = (
             '" is in another namespace, and must be in namespace " + request.namespace'
             if self.reference.access == "local"
             else '" is not shared with namespace " + request.namespace'
         )
         unchanged = f"variables.named{self.number} == variables.before{self.number}"
-        told = f"variables.named{self.number}.map(key, !({self.allowed}), {text(self.reference.field + ': ')} + key + {why})"
-        return f"({unchanged} ? [] : {told})"
+        which = f"variables.single || !({self.allowed})" if told else f"!({self.allowed})"
+        sentences = f"variables.named{self.number}.map(key, {which}, {text(self.reference.field + ': ')} + key + {why})"
+        return f"({unchanged} ? [] : {sentences})"
 
 
 def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
@@ -196,8 +198,11 @@ def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
     return found
 
 
-def _variables(consumer: Consumer, profile: Profile) -> dict[str, str]:
-    """The sentences about new denied references, ``refused``, and what they are found by."""
+def _variables(consumer: Consumer, profile: Profile, *, told: bool = False) -> dict[str, str]:
+    """The sentences about new denied references, ``refused``, and what they are found by.
+
+    The API server evaluates a message also where nothing is denied: where it is ``told``, a single reference is not judged again.
+    """
     found: dict[str, str] = {}
     if _takes_index(consumer):
         found["labels"] = _LABELS
@@ -207,7 +212,9 @@ def _variables(consumer: Consumer, profile: Profile) -> dict[str, str]:
     for each in judged:
         found[f"named{each.number}"] = each.names
         found[f"before{each.number}"] = each.before
-    found["refused"] = " + ".join(each.refused for each in judged)
+    if told:
+        found["single"] = " + ".join(f"variables.named{each.number}.size()" for each in judged) + " == 1"
+    found["refused"] = " + ".join(each.refused(told) for each in judged)
     return found
 
 
