@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lock_enforcement.access.plan import FEW, REQUESTED_AT, plan_consumer, plan_locks, unlocked_in_doubt
+from lock_enforcement.access.plan import REQUESTED_AT, plan_consumer, unlocked_in_doubt
 from lock_enforcement.access.report import LISTED, plan_violations, refusal_name, report_consumer
 from lock_enforcement.access.seen import (
     OURS,
@@ -168,21 +168,6 @@ def test_where_nothing_is_locked_locks_go() -> None:
     quarantines = Profile(profile="multi-tenant", on_revocation="Report", on_denied="Quarantine")
     assert planned(seen(consumer(), profile=quarantines)) is None
     assert planned(seen(locked(), profile=quarantines)) is None
-
-
-@pytest.mark.parametrize(("number", "writes"), [(0, 0), (FEW, 0), (FEW + 1, FEW + 1), (50, 50)])
-def test_many_are_locked_before_any_is_told(number: int, writes: int) -> None:
-    """One stage of nothing but the updates that lock, each of the version that was seen; few are left to their own runs."""
-    plan = plan_locks([seen(kept_consumer(consumer(name=f"c{at}"), ROWS["kustomizations"])) for at in range(number)])
-    assert len(plan.stages) == (1 if writes else 0)
-    found = [write for write in plan.writes() if isinstance(write, Edit) and not write.subresource]
-    assert len(found) == writes
-    assert {write.live["metadata"]["name"] for write in found} == {f"c{at}" for at in range(writes)}
-    for write in found:
-        made = patched(consumer(), write.operations)
-        assert made["metadata"]["annotations"] == MARKS
-        assert made["spec"]["suspend"] is True
-        assert made["metadata"]["finalizers"] == [LOCK_FINALIZER]
 
 
 def test_locks_do_not_go_at_the_first_look_for_want_of_a_profile() -> None:
