@@ -38,7 +38,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $(STAMP)
 
 run: setup ## run everything here: a Kubernetes control plane, sources, broker and functions (Ctrl-C ends it)
-	@TENANTRY_CONFIG="$${TENANTRY_CONFIG-docs/examples/tenantry.yaml}" $(BIN)/tenantry up
+	@TENANTRY_CONFIG="$${TENANTRY_CONFIG-docs/examples/tenantry.yaml}" $(BIN)/tenantry up --console
 
 test: setup ## run all tests against a real control plane (built once, about 12 minutes on two cores)
 	@$(BIN)/tenantry cluster build helm4

@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 import pytest_asyncio
@@ -38,7 +39,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def up(tmp_path: Path) -> AsyncIterator[Up]:
     """``make run`` without its set-up, with a home of its own and the programs that are there."""
-    async with run_up(tmp_path / "home", **await asyncio.to_thread(programs, tmp_path)) as running:
+    async with run_up(tmp_path / "home", "--console", **await asyncio.to_thread(programs, tmp_path)) as running:
         yield running
 
 
@@ -59,6 +60,10 @@ async def test_the_story_from_a_labelled_namespace_to_rights(up: Up, tmp_path: P
         assert any(re.match(rf"  \S+ {command}\b", line) for line in shown), command
         code, told, errors = await tenantry(command, KUBECONFIG=kubeconfig)
         assert code in (0, 3), told + errors
+
+    page = (await up.says("http://127.0.0.1:")).strip()  # the address of the console
+    async with aiohttp.ClientSession(trust_env=False) as session, session.get(page) as answer:
+        assert (answer.status, "Tenantry" in await answer.text()) == (200, True)
 
     code, told, errors = await tenantry("demo", within=150, TENANTRY_HOME=str(tmp_path / "home"))
     assert code == 0, told + errors

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,7 @@ _NEXT = f"""
   {{program}} demo
   {{program}} status     what runs, and what is wrong
   {{program}} tree       each project with all that it has
-  {{program}} console    the same as a page
-{{history}}{{story}}
+{{page}}{{history}}{{story}}
 What functions write is shown here. Events that none of them could handle: {{program}} dead-letters
 """
 _STORY = """
@@ -39,6 +39,11 @@ or by hand (docs/running.md goes on from there):
   kubectl create namespace team-a
   kubectl label namespace team-a {label}=p-a
   kubectl get namespaces,configmaps -A -l helm.cattle.io/helm-project-operated=true
+"""
+_PAGE = "  {program} console    the same as a page\n"
+_SERVED = """\
+  {url}
+             the same as a page, which follows it all; only who has this address reaches it
 """
 _HISTORY = "  {program} history    what was written, and because of what\n"
 _IDLE = "sweep: nothing to do, 0 writes"
@@ -60,7 +65,8 @@ Then = Callable[[Path], Awaitable[int]]
     is_flag=True,
     help="Leave out the admission policies that hold for everybody (knative/guards), and take out those that are there.",
 )
-def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without_guards: bool) -> None:
+@click.option("--console", is_flag=True, help="Serve the page of `tenantry console`, too, and print its address.")
+def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without_guards: bool, console: bool) -> None:
     """Run sources, broker, schedules and functions here, against an embedded control plane or --kubeconfig.
 
     Installs the CRDs, and an identity with the least rights for each function.  TENANTRY_CONFIG names the
@@ -69,6 +75,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     \b
     Examples:
       tenantry up
+      tenantry up --console
       tenantry up --function namespace-registration --function release-provisioning
       TENANTRY_CONFIG=tenantry.yaml tenantry up --kubeconfig ~/.kube/config
     """
@@ -86,7 +93,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     if any(descriptors()[name].reads_setting(SETTING) for name in functions or descriptors()):
         chart_files(config)
     without = guard_names() if without_guards else frozenset()
-    sys.exit(run_everything(kubeconfig, functions, without, fresh=fresh))
+    sys.exit(run_everything(kubeconfig, functions, without, fresh=fresh, console=console))
 
 
 def run_everything(
@@ -95,9 +102,13 @@ def run_everything(
     without: Collection[str] = (),
     *,
     fresh: bool = False,
+    console: bool = False,
     then: Then | None = None,
 ) -> int:
-    """Start what is not there and run until a signal, or until ``then`` is done; returns the exit code."""
+    """Start what is not there and run until a signal, or until ``then`` is done; returns the exit code.
+
+    With ``console`` its page is served too, where nothing else is to be done ``then``.
+    """
     from tenantry.kit.extras import helm_program
     from tenantry.local.control_plane import ControlPlane, ControlPlaneError, Lines, status, take_down, wipe
     from tenantry.local.control_plane.places import cluster_folder
@@ -107,11 +118,11 @@ def run_everything(
     try:
         end_in_order()
         if kubeconfig is not None:
-            return asyncio.run(_run(kubeconfig, functions, without, then=then))
+            return asyncio.run(_run(kubeconfig, functions, without, console=console, then=then))
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             _phase("control plane", f"Kubernetes {running.version} at {running.server}, which runs already")
-            return asyncio.run(_run(Path(running.kubeconfig), functions, without, helm_program(), then=then))
+            return asyncio.run(_run(Path(running.kubeconfig), functions, without, helm_program(), console=console, then=then))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
@@ -119,7 +130,7 @@ def run_everything(
         began = time.monotonic()
         with ControlPlane(progress=Lines()) as plane:
             _phase("control plane", f"Kubernetes {plane.version} at {plane.server_url}", time.monotonic() - began)
-            return asyncio.run(_run(plane.kubeconfig, functions, without, helm, own=True, then=then))
+            return asyncio.run(_run(plane.kubeconfig, functions, without, helm, own=True, console=console, then=then))
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
         return 1
@@ -134,12 +145,14 @@ async def _run(
     helm: Path | None = None,
     *,
     own: bool = False,
+    console: bool = False,
     then: Then | None = None,
 ) -> int:
     """Run until a signal, or until Tenantry is uninstalled, which needs an ``own`` control plane for longer than us.
 
     With ``helm`` there is no node, and the Jobs that run Helm are run here too.
     """
+    from tenantry.kit.console.process import console_process
     from tenantry.local.knative import Knative
     from tenantry.serving.config import load_config
 
@@ -159,14 +172,21 @@ async def _run(
             without=without,
             tell=_phase,
         )
-        code = await _until_stopped(knative, stop, kubeconfig, load_config(), own, then)
+        page = console_process(kubeconfig) if console and then is None else nullcontext("")
+        code = await _until_stopped(knative, stop, kubeconfig, load_config(), page, own, then)
     if then is None:
         click.echo("ended")
     return code
 
 
 async def _until_stopped(
-    knative: Any, stop: asyncio.Event, kubeconfig: Path, config: Config, own: bool, then: Then | None
+    knative: Any,
+    stop: asyncio.Event,
+    kubeconfig: Path,
+    config: Config,
+    page: AbstractAsyncContextManager[str],
+    own: bool,
+    then: Then | None,
 ) -> int:
     from tenantry.serving.garbage import settle
 
@@ -179,13 +199,12 @@ async def _until_stopped(
         return 0
     entering.result()
     settle()
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_exit(knative)
         if then is not None:
             return await _unless(stopping, then(kubeconfig))
-        program = "tenantry" if shutil.which("tenantry") or sys.argv[0].endswith(".py") else sys.argv[0]
-        story = _STORY.format(label=config.project_label) if config.project_label else ""
-        history = _HISTORY.format(program=program) if config.decisions.enabled else ""
-        click.echo(_NEXT.format(program=program, kubeconfig=kubeconfig, story=story, history=history))
+        url = await stack.enter_async_context(page)
+        click.echo(_next(kubeconfig, config, url))
         sys.stdout.flush()
         ended = asyncio.create_task(knative.ended.wait())
         await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -199,8 +218,15 @@ async def _until_stopped(
             sys.stdout.flush()
             await stopping
         return 0
-    finally:
-        await knative.__aexit__(None, None, None)
+
+
+def _next(kubeconfig: Path, config: Config, url: str) -> str:
+    """What to try next; with the address of the page where it is served."""
+    program = "tenantry" if shutil.which("tenantry") or sys.argv[0].endswith(".py") else sys.argv[0]
+    story = _STORY.format(label=config.project_label) if config.project_label else ""
+    history = _HISTORY.format(program=program) if config.decisions.enabled else ""
+    page = _SERVED.format(url=url) if url else _PAGE.format(program=program)
+    return _NEXT.format(program=program, kubeconfig=kubeconfig, story=story, history=history, page=page)
 
 
 async def _unless(stopping: asyncio.Task[Any], work: Awaitable[int]) -> int:
