@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rbac_aggregation.projects.seen import MANAGER, RBAC_GROUP, ObservedRights, is_ours
+from rbac_aggregation.projects.seen import MANAGER, RBAC_GROUP, ObservedRights, is_ours, release_of
 from tenantry.model import limits
 from tenantry.model.config import Config
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import digest
 from tenantry.model.kinds import CLUSTER_ROLE, Object, annotations_of, labels_of
-from tenantry.model.names import AGGREGATE_FROM, BINDING_OF, LEVEL_TAKEN_FROM, WITHDRAWAL_ACCEPTED
+from tenantry.model.names import AGGREGATE_FROM, LEVEL_TAKEN_FROM, WITHDRAWAL_ACCEPTED
 from tenantry.model.projects import may_be_home
 
 ADMIN = "admin"
@@ -96,20 +96,19 @@ def _level(level: str, configured: str, seen: ObservedRights, config: Config) ->
     people = people_of(configured, seen.sources)
     if people or seen.claim is None or (level != ADMIN and configured not in seen.missing):
         return Level(configured, people)
-    earlier = sorted(_bound_from(level, seen))
+    earlier = sorted(_bound_from(level, seen, config))
     if not earlier or configured in earlier or is_accepted(seen.claim.chart, config):
         return Level(configured, people)
     kept = people_of(earlier[0], seen.sources)
     return Level(earlier[0], kept, configured) if kept else Level(configured, people)
 
 
-def _bound_from(level: str, seen: ObservedRights) -> Iterator[str]:
+def _bound_from(level: str, seen: ObservedRights, config: Config) -> Iterator[str]:
     """The ClusterRoles whose people the RoleBindings of a level have."""
     for binding in seen.bindings:
-        if labels_of(binding).get(BINDING_OF) == seen.release.name:
-            found, cluster_role = taken_from(binding)
-            if cluster_role and found == level:
-                yield cluster_role
+        found, cluster_role = taken_from(binding)
+        if cluster_role and found == level and release_of(binding, config) == seen.release.name:
+            yield cluster_role
 
 
 def taken_from(binding: Object) -> tuple[str, str]:
