@@ -49,7 +49,7 @@ def plan_locks(unlocked: Sequence[ConsumerSeen]) -> Plan:
     """
     if len(unlocked) <= FEW:
         return NOTHING
-    return Plan((tuple(write for each in unlocked for write in plan_consumer(each).writes()),))
+    return plan_of(*(write for each in unlocked for write in plan_consumer(each).writes()))
 
 
 def unlocked_in_doubt(seen: ConsumerSeen | None, plan: Plan) -> frozenset[Hashable]:

@@ -45,9 +45,6 @@ LISTED_PAUSE_S = 0.5
 UNSERVED_S = 1.0
 """The time between the two looks before locks go for want of a profile: a server that starts serves it by then."""
 
-Denied = frozenset[tuple[str, str, str]]
-"""Row, namespace and name of all consumers that are denied."""
-
 
 @dataclass(slots=True)
 class _Locking:
@@ -61,6 +58,10 @@ class _Locking:
 def owner_of(row: Consumer, namespace: str, name: str) -> Owner:
     """The owner of a consumer: names of objects have no colon."""
     return Owner(CONSUMER, f"{row.name}:{name}", namespace)
+
+
+def _owner(row: Consumer, consumer: Object) -> Owner:
+    return owner_of(row, consumer["metadata"]["namespace"], consumer["metadata"]["name"])
 
 
 def _hash(labels: Mapping[str, str]) -> int:
@@ -89,10 +90,9 @@ class AccessLocks(Unit):
         self._denied: set[str] | None = None
         """The consumers that this process has listed as denied, as owners: a hint."""
         self._listing: set[str] = set()
-        self._untold: set[Owner] = set()
-        """Consumers whose last run did not end well: a sweep looks at what they were told, too."""
         self._stuck: set[Owner] = set()
-        """Owners whose last run did not end well, and that no sweep has found at rest since: till then nothing is known."""
+        """Owners whose last run did not end well, and that no sweep has found at rest since: till then nothing is known, and a
+        sweep looks at what consumers among them were told, too."""
         self._locking: _Locking | None = None
         """While all locks are put on."""
         self.handlers = {
@@ -101,7 +101,7 @@ class AccessLocks(Unit):
                 plan=plan_locks,
                 accepts=LOCKS.__eq__,
                 ended=self._locked,
-                at_rest=lambda owner, _: self._stuck.discard(owner),
+                at_rest=lambda owner, _: self._looked_at(owner),
             ),
             CONSUMER: Handler[ConsumerSeen | None](
                 observe=self._observe_consumer,
@@ -112,7 +112,7 @@ class AccessLocks(Unit):
                 doubtful=unlocked_in_doubt,
                 second_look_after_s=lambda _: UNSERVED_S,
                 step_by_step=True,
-                ended=self._consumer_ended,
+                ended=self._ended,
                 at_rest=lambda owner, _: self._looked_at(owner),
             ),
             VIOLATIONS.type: Handler[ViolationsSeen](
@@ -121,7 +121,7 @@ class AccessLocks(Unit):
                 accepts=VIOLATIONS.__eq__,
                 pause_s=LISTED_PAUSE_S,
                 ended=self._listed,
-                at_rest=lambda owner, _: self._stuck.discard(owner),
+                at_rest=lambda owner, _: self._looked_at(owner),
             ),
         }
 
@@ -130,8 +130,7 @@ class AccessLocks(Unit):
             return await observe_unlocked(reader)
         self._locking = locking = self._locking or _Locking()
         found = await observe_unlocked(reader)
-        of = ((each.row, each.live["metadata"]["namespace"], each.live["metadata"]["name"]) for each in found)
-        locking.owners = frozenset(owner_of(*each) for each in of)
+        locking.owners = frozenset(_owner(each.row, each.live) for each in found)
         locking.known.set()
         return found
 
@@ -157,7 +156,7 @@ class AccessLocks(Unit):
         if reader.live:
             await self._after_locks(owner)
         row, _, name = owner.name.partition(":")
-        seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._untold)
+        seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._stuck)
         labels = seen.context.labels.get(owner.namespace) if seen is not None and reader.live else None
         if labels is not None and self._labels is not None and self._labels.get(owner.namespace) != _hash(labels):
             self._labels.pop(owner.namespace, None)  # the others were not looked at with these
@@ -169,14 +168,6 @@ class AccessLocks(Unit):
             self._listing = {f"{each.kind}/{each.namespace}/{each.name}" for each in seen.violations}
         return seen
 
-    def _consumer_ended(self, owner: Owner, well: bool) -> None:
-        if well:
-            self._untold.discard(owner)
-            self._looked_at(owner)
-        elif len(self._untold) < limits.REMEMBERED:
-            self._untold.add(owner)
-        self._ended(owner, well)
-
     def _looked_at(self, owner: Owner) -> None:
         self._stuck.discard(owner)
         left = self._due.get(owner.namespace)
@@ -187,7 +178,7 @@ class AccessLocks(Unit):
 
     def _ended(self, owner: Owner, well: bool) -> None:
         if well:
-            self._stuck.discard(owner)
+            self._looked_at(owner)
             return
         self._swept, self._labels = {}, None
         if len(self._stuck) < limits.REMEMBERED:
@@ -246,11 +237,7 @@ class AccessLocks(Unit):
         if self._labels.get(namespace) == _hash(labels_of(live)) and namespace not in self._due:
             return []
         self._labels.pop(namespace, None)
-        found = [
-            owner_of(each.row, namespace, item["metadata"]["name"])
-            for each in await list_consumers(reader, profile, namespace)
-            for item in each.items
-        ]
+        found = [_owner(each.row, item) for each in await list_consumers(reader, profile, namespace) for item in each.items]
         return [found, [VIOLATIONS]] if found else []
 
     # -- sweep -----------------------------------------------------------------------------------------
@@ -273,7 +260,7 @@ class AccessLocks(Unit):
             for item in items:
                 if isinstance(reader, Snapshot):
                     reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
-                owners.append(owner_of(row, item["metadata"]["namespace"], item["metadata"]["name"]))
+                owners.append(_owner(row, item))
         namespaces = await reader.list(NAMESPACE, keep=kept_labels)
         self._due = {}
         for owner in owners:
