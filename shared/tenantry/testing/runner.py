@@ -238,7 +238,7 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
         evidence.disturbed = arena.exchanges(run.tag)[mark:]
         if perturbation.tells and scene.reached and not tells_itself(plan.target):
             present = arena.world.every(run.tag)
-            evidence.told = any(arena.workload.tells(obj) for obj in present)
+            evidence.told = any(arena.workload.tells(obj) for obj in [*present, *arena.world.shared_about(run.tag)])
             evidence.unhealed = state_of(arena.world.owned(run.tag), run.tag)
             evidence.held = any(is_held(obj) for obj in present)
         await perturbation.lift(scene)

@@ -83,6 +83,11 @@ def uid_gone(answer: Mapping[str, Any]) -> str:
     return str((details or {}).get("uid") or "")
 
 
+def _conditions_of(obj: Object, tag: str) -> list[Object]:
+    found = (obj.get("status") or {}).get("conditions") or ()
+    return [each for each in found if tag_of(each["type"]) == tag]
+
+
 def is_held(obj: Object) -> bool:
     """Whether an object is on its way out and waits for a finalizer of ours."""
     finalizers = obj["metadata"].get("finalizers") or ()
@@ -171,6 +176,10 @@ class World:
     def shared(self) -> list[Object]:
         """What all runs share."""
         return [obj for key, obj in self._present.get("", {}).items() if key.kind in self._shared]
+
+    def shared_about(self, tag: str) -> list[Object]:
+        """The same with those of their conditions alone whose types name the run."""
+        return [{**obj, "status": {"conditions": _conditions_of(obj, tag)}} for obj in self.shared()]
 
     def every(self, tag: str) -> list[Object]:
         """The objects of a run that are there, those on their way out included."""
