@@ -135,20 +135,23 @@ def test_without_flux_nothing_happens() -> None:
     assert unserved(there) == frozenset()
 
 
-def test_what_the_index_loses_is_looked_at_twice() -> None:
-    """A selector that goes is doubtful, in which class it is; what comes, and what only moves, is not."""
-    here, prod = (("team", "two"),), (("env", "prod"),)
-    live = index(read={"GitRepository/n/a": "env=prod|team=two"}, write={"GitRepository/n/a": "team=two"}, complete=True)
-    for said, lost in (
-        (({"team": "two"}, {"env": "prod"}, {"env": "test"}), set()),
-        (({"team": "two"},), {("read", "GitRepository/n/a", prod)}),
-        (({"env": "prod"},), {("read", "GitRepository/n/a", here), ("write", "GitRepository/n/a", here)}),
+def test_what_the_index_loses_and_gains_is_looked_at_twice() -> None:
+    """A selector that goes or comes is doubtful, in which class it is; what only moves is not."""
+    here, prod, test = (("team", "two"),), (("env", "prod"),), (("env", "test"),)
+    both = {"GitRepository/n/a": "env=prod|team=two"}
+    live = index(read=both, write=both, complete=True)
+    for said, way, which in (
+        (({"env": "prod"}, {"team": "two"}), "", here),
+        (({"team": "two"}, {"env": "prod"}, {"env": "test"}), "given", test),
+        (({"team": "two"},), "lost", prod),
+        (({"env": "prod"},), "lost", here),
     ):
         seen = index_seen(live, NOBODY, places([source("a", said=access_from(*said))]), 10, None, {})
-        assert doubtful(seen, plan_index(seen)) == lost
+        doubted = {(way, access, "GitRepository/n/a", which) for access in ("read", "write") if way}
+        assert doubtful(seen, plan_index(seen)) == doubted
     of_tenants = index(complete=True, tenants={"m": "t", "n": "t"})
     seen = index_seen(of_tenants, NOBODY, places(), 10, None, {"n": "t"})
-    assert doubtful(seen, plan_index(seen)) == {("m", "t")}
+    assert doubtful(seen, plan_index(seen)) == {("lost", "m", "t")}
 
 
 def test_what_stands_is_not_pushed_out() -> None:

@@ -119,11 +119,17 @@ def unserved(seen: IndexSeen) -> frozenset[str]:
 
 
 def doubtful(seen: IndexSeen, plan: Plan) -> frozenset[Hashable]:
-    """What the index would have no more, and the grants of kinds that are not served."""
-    return frozenset() if plan == NOTHING else unserved(seen) | frozenset(_taken(seen.before, seen.entries))
+    """What the index would have no more and what it would have besides, and the grants of kinds that are not served.
+
+    A list that is answered as it was before must not give back what was revoked.
+    """
+    if plan == NOTHING:
+        return frozenset()
+    lost, given = _only_in(seen.before, seen.entries), _only_in(seen.entries, seen.before)
+    return unserved(seen) | {("lost", *each) for each in lost} | {("given", *each) for each in given}
 
 
-def _taken(before: AccessEntries, after: AccessEntries) -> Iterator[Hashable]:
+def _only_in(before: AccessEntries, after: AccessEntries) -> Iterator[tuple[Hashable, ...]]:
     """Selectors of grants, and namespaces of tenants, that are in one index and not in the other."""
     for access, texts, left in (("read", before.read, after.read), ("write", before.write, after.write)):
         for name, text in texts.items():

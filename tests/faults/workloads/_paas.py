@@ -158,7 +158,7 @@ def present(objects: Sequence[Object]) -> tuple[dict[str, Object], Spec, dict[st
 
 
 def tells(obj: Object) -> bool:
-    """Whether a Paas or PaasNS, a Warning, or what the PaasConfig says of a quota that several share, tells of something wrong."""
+    """Whether a Paas or PaasNS, a Warning, or the PaasConfig about a quota that several share tells of something wrong."""
     if obj["kind"] == PAAS_CONFIG.kind:
         return any(each["status"] == "False" for each in obj["status"]["conditions"])
     return obj.get("type") == "Warning" or any((find_condition(obj, part) or {}).get("status") == "False" for part in PARTS)
