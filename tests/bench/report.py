@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -252,6 +252,18 @@ class Report:
                 self._add(f"{name}: {identity}", sum(count for _, count in sorts) / phase.count, "requests", most)
             for process, seconds in sorted(phase.cpu.items(), key=lambda used: -used[1]):
                 self._add(f"{name}: CPU of {process}", seconds, "s")
+
+    def instances(self, size: str, found: Mapping[int, Sequence[Phase]]) -> None:
+        """By number of processes of each function, what projects and charts came to, with what followed until rest."""
+        for what in ("registered", "charts", "a namespace joins"):
+            asked = {count: [each for each in phases if each.name.endswith(what)] for count, phases in found.items()}
+            each = {count: sum(phase.requests.total() for phase in of) / of[0].count for count, of in asked.items()}
+            for count, of in asked.items():
+                name = f"{size}, {what}, {count} of each function"
+                conflicts = sum(phase.conflicts for phase in of)
+                note = f"for each of {of[0].count}, until rest; {conflicts} conflicts in all"
+                self._add(f"{name}: requests", each[count], "requests", note)
+                self._add(f"{name}: requests, ratio to one", each[count] / each[1], "")
 
     def size(self, found: Growth) -> None:
         """One size of many projects with charts, all functions at work."""

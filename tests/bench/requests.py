@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ class Phase:
     ended: datetime
     cpu: dict[str, float]
     requests: Counter[Asked] = field(default_factory=Counter)
+    conflicts: int = 0
+    """Requests that were answered 409."""
 
 
 class _Meter:
@@ -82,7 +85,9 @@ class _Meter:
         for event in log.events():
             answered = datetime.fromisoformat(event["stageTimestamp"])
             if self.began < answered <= ends[-1]:
-                self.phases[bisect_left(ends, answered)].requests[_asked(event)] += 1
+                phase = self.phases[bisect_left(ends, answered)]
+                phase.requests[_asked(event)] += 1
+                phase.conflicts += event["responseStatus"]["code"] == HTTPStatus.CONFLICT
         return self.phases
 
 
@@ -92,12 +97,12 @@ def _asked(event: Any) -> Asked:
     return Asked(event["user"]["username"].removeprefix(_USER), event["verb"], resource)
 
 
-async def measure(plane: ControlPlane, folder: Path, log: AuditLog, projects: int, joins: int) -> list[Phase]:
+async def measure(plane: ControlPlane, folder: Path, log: AuditLog, projects: int, joins: int, instances: int = 1) -> list[Phase]:
     """All functions at work, and nobody runs Helm: the functions' own requests are what is looked for."""
     config = folder / "requests.yaml"
     config.write_text(yaml.safe_dump(releases.CONFIGURATION))
     async with (
-        stack.Up(plane, folder, config) as up,
+        stack.Up(plane, folder, config, instances=instances) as up,
         stack.admin(plane) as wire,
         stack.admin(plane, 1) as watching,
         stack.admin(plane, 1) as more,

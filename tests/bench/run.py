@@ -201,21 +201,27 @@ async def _flux(report: Report, *, quick: bool) -> None:
         report.flux(await flux.measure(plane, folder, flux_admission.QUICK if quick else flux_admission.Sizes()))
 
 
-async def _audited(report: Report, name: str, measure: Callable[..., Awaitable[list[requests.Phase]]], *sizes: int) -> None:
+async def _audited(measure: Callable[..., Awaitable[list[requests.Phase]]], *sizes: int) -> list[requests.Phase]:
     with tempfile.TemporaryDirectory(prefix="tenantry-audit-") as place:
         log = AuditLog(Path(place), requests.POLICY)
         with _plane(log.api_server_args) as (plane, folder):
-            report.requests(name, await measure(plane, folder, log, *sizes))
+            return await measure(plane, folder, log, *sizes)
 
 
 async def _requests(report: Report, *, quick: bool) -> None:
     for projects in (10,) if quick else (40, 200):
-        await _audited(report, f"{projects} x {requests.MEMBERS}", requests.measure, projects, 10)
+        report.requests(f"{projects} x {requests.MEMBERS}", await _audited(requests.measure, projects, 10))
 
 
 async def _paas_requests(report: Report, *, quick: bool) -> None:
     for count in (20,) if quick else (40, 200):
-        await _audited(report, f"{count} Paas", requests.of_paas, count, 10)
+        report.requests(f"{count} Paas", await _audited(requests.of_paas, count, 10))
+
+
+async def _instances(report: Report, *, quick: bool) -> None:
+    projects, joins = (10, 2) if quick else (40, 10)
+    found = {count: await _audited(requests.measure, projects, joins, count) for count in (1, 2, 4)}
+    report.instances(f"{projects} x {requests.MEMBERS}", found)
 
 
 async def _growth(report: Report, *, quick: bool) -> None:
@@ -264,6 +270,7 @@ SECTIONS = {
     "locks": _locks,
     "process": _process,
     "requests": _requests,
+    "instances": _instances,
     "growth": _growth,
     "paas": _paas,
     "paas-requests": _paas_requests,

@@ -156,9 +156,17 @@ async def _stays(
 class Up:
     """``tenantry up`` against a control plane, as people start it: with all functions, or some."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, config: Path | None = None, functions: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        folder: Path,
+        config: Path | None = None,
+        functions: Sequence[str] = (),
+        *,
+        instances: int = 1,
+    ) -> None:
         self._plane = plane
-        self._chosen = [text for name in functions for text in ("--function", name)]
+        self._chosen = [text for name in functions for text in ("--function", name)] + ["--instances", str(instances)]
         self._config = config
         self._log = folder / f"up-{time.monotonic_ns()}.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -199,6 +207,10 @@ class Up:
 
     def process_of(self, function: str) -> psutil.Process:
         """The process that serves a function, or one of its duties: that of a Service."""
+        return self._processes()[function][0]
+
+    def processes_of(self, function: str) -> list[psutil.Process]:
+        """All of them, where there are several."""
         return self._processes()[function]
 
     def served(self) -> list[str]:
@@ -206,14 +218,14 @@ class Up:
         running = self._processes()
         return [each.name for each in services_of(descriptors()) if each.name in running]
 
-    def _processes(self) -> dict[str, psutil.Process]:
-        children = [(child, child.cmdline()) for child in self.process.children()]
-        return {
-            function.service_of(child.environ().get(DUTY_VARIABLE, "")).name: child
-            for child, line in children
-            for name, function in descriptors().items()
-            if name in line
-        }
+    def _processes(self) -> dict[str, list[psutil.Process]]:
+        found: dict[str, list[psutil.Process]] = {}
+        for child in self.process.children():
+            line = child.cmdline()
+            for name, function in descriptors().items():
+                if name in line:
+                    found.setdefault(function.service_of(child.environ().get(DUTY_VARIABLE, "")).name, []).append(child)
+        return found
 
 
 def url_of(function: psutil.Process) -> str:
@@ -251,7 +263,7 @@ class Cpu:
         self._processes = {name: [psutil.Process(pid)] for name, pid in plane_pids(plane).items()}
         self._processes["bench"] = [psutil.Process()]
         if up is not None:
-            ours = {name: [up.process_of(name)] for name in up.served()}
+            ours = {name: up.processes_of(name) for name in up.served()}
             every = [process for processes in ours.values() for process in processes]
             self._processes |= {"up": [up.process], **ours, "function": ours[function], "functions": every}
         self._before = self._now()

@@ -65,8 +65,17 @@ Then = Callable[[Path], Awaitable[int]]
     is_flag=True,
     help="Leave out the admission policies that hold for everybody (knative/guards), and take out those that are there.",
 )
+@click.option(
+    "--instances",
+    type=click.IntRange(1, 16),
+    default=1,
+    show_default=True,
+    help="Processes of each function behind one address, as many instances of a Knative Service are.",
+)
 @click.option("--console", is_flag=True, help="Serve the page of `tenantry console`, too, and print its address.")
-def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without_guards: bool, console: bool) -> None:
+def up(
+    kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without_guards: bool, instances: int, console: bool
+) -> None:
     """Run sources, broker, schedules and functions here, against an embedded control plane or --kubeconfig.
 
     Installs the CRDs, and an identity with the least rights for each function.  TENANTRY_CONFIG names the
@@ -93,7 +102,7 @@ def up(kubeconfig: Path | None, functions: tuple[str, ...], fresh: bool, without
     if any(descriptors()[name].reads_setting(SETTING) for name in functions or descriptors()):
         chart_files(config)
     without = guard_names() if without_guards else frozenset()
-    sys.exit(run_everything(kubeconfig, functions, without, fresh=fresh, console=console))
+    sys.exit(run_everything(kubeconfig, functions, without, fresh=fresh, instances=instances, console=console))
 
 
 def run_everything(
@@ -102,6 +111,7 @@ def run_everything(
     without: Collection[str] = (),
     *,
     fresh: bool = False,
+    instances: int = 1,
     console: bool = False,
     then: Then | None = None,
 ) -> int:
@@ -118,11 +128,12 @@ def run_everything(
     try:
         end_in_order()
         if kubeconfig is not None:
-            return asyncio.run(_run(kubeconfig, functions, without, console=console, then=then))
+            return asyncio.run(_run(kubeconfig, functions, without, instances=instances, console=console, then=then))
         running = status(cluster_folder())
         if running.running and running.kubeconfig and not fresh:
             _phase("control plane", f"Kubernetes {running.version} at {running.server}, which runs already")
-            return asyncio.run(_run(Path(running.kubeconfig), functions, without, helm_program(), console=console, then=then))
+            known = Path(running.kubeconfig)
+            return asyncio.run(_run(known, functions, without, helm_program(), instances=instances, console=console, then=then))
         if fresh:
             take_down(cluster_folder())
             wipe(cluster_folder())
@@ -130,7 +141,9 @@ def run_everything(
         began = time.monotonic()
         with ControlPlane(progress=Lines()) as plane:
             _phase("control plane", f"Kubernetes {plane.version} at {plane.server_url}", time.monotonic() - began)
-            return asyncio.run(_run(plane.kubeconfig, functions, without, helm, own=True, console=console, then=then))
+            return asyncio.run(
+                _run(plane.kubeconfig, functions, without, helm, own=True, instances=instances, console=console, then=then)
+            )
     except (ControlPlaneError, FunctionFailed, ManifestError) as error:
         click.echo(f"tenantry: {error}", err=True)
         return 1
@@ -145,6 +158,7 @@ async def _run(
     helm: Path | None = None,
     *,
     own: bool = False,
+    instances: int = 1,
     console: bool = False,
     then: Then | None = None,
 ) -> int:
@@ -171,6 +185,7 @@ async def _run(
             helm=helm,
             without=without,
             tell=_phase,
+            instances=instances,
         )
         page = console_process(kubeconfig) if console and then is None else nullcontext("")
         code = await _until_stopped(knative, stop, kubeconfig, load_config(), page, own, then)

@@ -90,6 +90,7 @@ class Knative(Lasting):
         spawn: how processes of functions are started.
         tell: gets what each phase of the start came to.  Then `say` does not hear of each object that is installed, nor of what
             nobody serves.
+        instances: processes of each Service, behind one address.
         between: given the broker as a sink, what the sources send to in its place: it may lose events, or send some twice.
     """
 
@@ -111,11 +112,14 @@ class Knative(Lasting):
         without: Collection[str] = (),
         spawn: Spawn = execute,
         tell: Tell | None = None,
+        instances: int = 1,
         between: Callable[[Sink], Sink] = _nothing,
     ) -> None:
         super().__init__()
         self.functions: dict[str, FunctionProcess] = {}
         """By Service: where duties of a function run apart there is one for each (`tenantry.model.descriptor`)."""
+        self.beside: list[FunctionProcess] = []
+        """Further processes behind the addresses of those."""
         self.sources: list[ApiServerSource] = []
         self.followed: FollowedSources | None = None
         self.dead_letters = LetterBox(say)
@@ -141,6 +145,7 @@ class Knative(Lasting):
         self._without = without
         self._spawn = spawn
         self._phases = Phases(tell, say) if tell is not None else None
+        self._instances = instances
         self._between = between
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -304,9 +309,23 @@ class Knative(Lasting):
             if self._on_log is not None:
                 self._on_log(name, line)
 
-        function = FunctionProcess(name, kubeconfig, say=self._say, environment=environment, on_log=on_log, spawn=self._spawn)
-        self._stack.callback(function.close)
-        return function
+        def made(port: int = 0) -> FunctionProcess:
+            function = FunctionProcess(
+                name,
+                kubeconfig,
+                say=self._say,
+                environment=environment,
+                on_log=on_log,
+                spawn=self._spawn,
+                several=self._instances > 1,
+                port=port,
+            )
+            self._stack.callback(function.close)
+            return function
+
+        first = made()
+        self.beside += [made(first.port) for _ in range(1, self._instances)]
+        return first
 
     async def _identity(self, service_account: str, admin: Api) -> Path:
         identity = Identity(admin, service_account, self._folder, self._kubeconfig, self._say)
@@ -322,10 +341,11 @@ class Knative(Lasting):
             yield
 
     async def _start_functions(self) -> None:
-        for function in self.functions.values():
+        every = (*self.functions.values(), *self.beside)
+        for function in every:
             function.environment[SINK_VARIABLE] = self.broker_url
             self._stack.push_async_callback(function.stop)
-        await asyncio.gather(*(function.start() for function in self.functions.values()))
+        await asyncio.gather(*(function.start() for function in every))
 
     async def _start_sources(self, manifests: Manifests, admin: Api) -> None:
         apis: dict[str, Api] = {}

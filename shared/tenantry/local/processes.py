@@ -4,7 +4,8 @@ A function is started as ``tenantry serve`` and watched: one that ends by itself
 pause, and what it had in hand is delivered anew by the broker.  A process dies with its parent.
 
 The socket that a function listens on is made here and outlives its processes, so a request that comes while none is there
-waits for the next, as Knative's activator lets requests wait for a cold start.
+waits for the next, as Knative's activator lets requests wait for a cold start.  Several processes behind one address have
+a socket each, between which the kernel divides connections, whatever they bring: as instances of a Knative Service get requests.
 """
 
 from __future__ import annotations
@@ -122,7 +123,10 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 class FunctionProcess:
-    """One Service of a function on a port of its own, which is taken from now until `close`; ``url`` is where events go."""
+    """One Service of a function on a port of its own, which is taken from now until `close`; ``url`` is where events go.
+
+    A process that is one of ``several`` lets others have the same ``port``.
+    """
 
     program: ClassVar[str] = "tenantry.cli"
     """The module that is run; tests have others."""
@@ -136,10 +140,12 @@ class FunctionProcess:
         environment: Mapping[str, str] | None = None,
         on_log: Callable[[dict[str, str]], None] | None = None,
         spawn: Spawn = execute,
+        several: bool = False,
+        port: int = 0,
     ) -> None:
         self.name = name
         self._service = service_named(name)
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG, reuse_port=several)
         self.port = int(self._listener.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}/"
         self.pid = 0
