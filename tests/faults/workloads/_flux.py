@@ -203,5 +203,6 @@ def of_flux(
         begins=[*first, *begins],
         shared=[ACCESS_INDEX, TENANCY_PROFILE],
         watched=(NAMESPACE, *watched, EVENT),
+        largest=700,  # most runs have the cluster for themselves, and three sweeps each: those of runs that are over are read too
         **options,
     )
