@@ -29,7 +29,7 @@ MADE = (NAMESPACE, PROJECT_HELM_CHART)
 
 @pytest.mark.timeout(300)
 async def test_the_end_is_the_same_whoever_hears_of_it(running: Running, calm: Calm, admin: Api) -> None:
-    """Projects with charts come at once, namespaces move, and move on: each is where it was put last, and nobody has more to do."""
+    """Projects with charts come at once, namespaces move twice: each is where it was put last, and nobody has more to do."""
     owners = Owners(admin, SLOW_S)  # a dozen processes start beside one another
     async with running(CONFIG, functions=FUNCTIONS, instances=INSTANCES) as knative, flawless(knative):
         projects = await asyncio.gather(*(owners.project() for _ in range(PROJECTS)))
@@ -40,7 +40,7 @@ async def test_the_end_is_the_same_whoever_hears_of_it(running: Running, calm: C
             goals = [*projects[turn:], *projects[:turn]]
             await asyncio.gather(*(owners.label(name, {LABEL: goal}) for name, goal in zip(moved, goals, strict=True)))
         for name, goal in zip(moved, goals, strict=True):
-            wanted = sorted([f"a1-{goal}", name]) + [f"demo-{goal}-dummy"]
+            wanted = [*sorted([f"a1-{goal}", name]), f"demo-{goal}-dummy"]
             await owners.provisioned(f"demo-{goal}-dummy", holds=_has(wanted))
         await calm(knative)
         assert [labels_of(await owners.get(NAMESPACE, name)).get(PROJECT_ID) for name in moved] == goals
