@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from namespace_registration.tenants.plan import TenantSeen, plan_tenant, report_tenant
-from rbac_aggregation.tenants.plan import TenantRights, plan_rights, report_rights
+from rbac_aggregation.tenants.plan import TenantRights, doubtful, plan_rights, report_rights
 from release_provisioning.tenants.plan import TenantDelivery, plan_delivery, report_delivery
 from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT, TENANT_LABEL
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION, account_of, binding_of
@@ -223,6 +223,20 @@ def test_a_binding_for_another_role_is_made_anew() -> None:
     old = binding(role="view")
     seen = TenantRights("dev", tenant(), accounts=(account(),), bindings={key_of(old): old})
     assert written(plan_rights(seen))[1:] == ["delete RoleBinding a/dev-reconciler", "create RoleBinding a/dev-reconciler"]
+
+
+def test_a_binding_that_was_made_anew_is_looked_at_again() -> None:
+    """What another process has put in the place of the one that was seen is another one; what gives is not doubtful."""
+    looks = []
+    for uid in ("one", "one", "another"):
+        old = binding(role="view")
+        old["metadata"]["uid"] = uid
+        seen = TenantRights("dev", tenant(), accounts=(account(),), bindings={key_of(old): old})
+        looks.append(doubtful(seen, plan_rights(seen)))
+    assert looks[0] == looks[1]
+    assert not looks[2] <= looks[1]
+    seen = TenantRights("dev", tenant(), accounts=(account(),))
+    assert doubtful(seen, plan_rights(seen)) == frozenset()
 
 
 def test_a_binding_of_others_to_another_role_is_told() -> None:

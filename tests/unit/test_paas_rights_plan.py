@@ -247,7 +247,7 @@ def test_a_group_goes_after_its_bindings() -> None:
     assert needed(plan) == [["update RoleBinding my-a/paas-view: ~ subjects"], ["delete Group my-them"]]
     assert lost_subjects(found, plan) == {
         (key("view"), "Group", "my-them"),
-        ("Delete", key_in(GROUP, "my-them", ""), "uid-my-them"),
+        ("Delete", key_in(GROUP, "my-them", "")),
     }
 
 

@@ -6,7 +6,7 @@ It goes after the Kustomizations that deliver with it: else Flux could prune not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rbac_aggregation.tenants.descriptor import TENANT_RIGHTS
@@ -93,6 +93,15 @@ def _left(seen: TenantRights, wanted: frozenset[str]) -> Iterator[Write]:
         if kept or is_terminating(live) or not is_kept_for(live, seen.name, MANAGER) or key.namespace in seen.delivering - wanted:
             continue
         yield Delete(ROLE_BINDING, live)
+
+
+def doubtful(_: TenantRights, plan: Plan) -> frozenset[Hashable]:
+    """What goes, each object as it was seen.
+
+    A binding that another process has made anew since is another one: that it is in the way, too, is to be seen once more.
+    """
+    gone = frozenset(write.live["metadata"].get("uid") or "" for write in plan.writes() if isinstance(write, Delete))
+    return plan.taken_away() | gone
 
 
 def report_rights(seen: TenantRights, refusals: Sequence[Refusal]) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rbac_aggregation.tenants.observe import observe_rights
-from rbac_aggregation.tenants.plan import TenantRights, plan_rights, report_rights
+from rbac_aggregation.tenants.plan import TenantRights, doubtful, plan_rights, report_rights
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, stage
@@ -32,6 +32,7 @@ class TenantRightsUnit(Unit):
                 observe=lambda owner, reader: observe_rights(owner.name, reader),
                 plan=plan_rights,
                 report=report_rights,
+                doubtful=doubtful,
                 rests_on_reads=True,
                 pause_s=0.1,  # its own writes come back as an event each
             )

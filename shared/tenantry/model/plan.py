@@ -245,14 +245,10 @@ class Plan:
                 else:
                     yield item
 
-    def taken_away(self) -> frozenset[tuple[str, Key, str]]:
-        """What it takes away: the objects that it deletes, or that it takes labels or finalizers off, each with write and uid.
-
-        An object that was made anew since is another one: that it is in the way, too, has not been seen yet.
-        """
+    def taken_away(self) -> frozenset[tuple[str, Key]]:
+        """What it takes away: the objects that it deletes, or that it takes labels or finalizers off, each with the write."""
         takes = (write for write in self.writes() if isinstance(write, Delete | RemoveLabel | RemoveFinalizers))
-        named = ((type(write).__name__, write.key, write) for write in takes if write.change("") is not None)
-        return frozenset((name, key, write.live["metadata"].get("uid") or "") for name, key, write in named)
+        return frozenset((type(write).__name__, write.key) for write in takes if write.change("") is not None)
 
     def made(self) -> frozenset[Key]:
         """The objects that it makes or changes, whether they are so already or not."""
