@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from scope_binding.sources.memory import IndexMemory, place_of
 from scope_binding.sources.plan import MANAGER, doubtful, index_seen, is_nearly_full, plan_index, report_index, unserved
-from scope_binding.sources.report import not_in_force_yet, plan_access, warnings_of
+from scope_binding.sources.report import not_in_force_yet, plan_access, told_when_seen_twice, warnings_of
 from scope_binding.sources.seen import AccessSeen, Places, carried, entry_size, kept_grant, kept_source
 from tenantry.model import limits
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SOURCE_GRANT, SOURCES
 from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object
-from tenantry.model.plan import NOTHING, Apply, Edit
+from tenantry.model.plan import Apply, Edit
 from tenantry.testing.objects import obj
 
 SERVED = frozenset({*SOURCES, "ImageRepository"})
@@ -280,7 +280,18 @@ def test_what_the_index_does_not_say_is_not_called_in_force() -> None:
         assert said_of(found, live)["g"][0] == "IndexNotWritten"
         warned = [(each.reason, each.source["metadata"]["name"]) for each in warnings_of(seen)]
         assert warned == [("IndexNotWritten", name) for name in wrong if name != "a"]
-        assert not_in_force_yet(seen, NOTHING) == {f"GitRepository/n/{name}" for name in wrong}
+        assert told_when_seen_twice(seen, plan_access(seen)) == {f"GitRepository/n/{name}" for name in wrong}
+        assert not_in_force_yet(seen)
+
+
+def test_that_a_grant_is_in_force_is_seen_twice_before_it_is_told() -> None:
+    """Nobody may rely on an index that is answered as it was before."""
+    found = places([source("a")], [grant("g", {}, of="a")])
+    seen = AccessSeen(NOBODY, found, index(read={"GitRepository/n/a": "*"}, complete=True))
+    (write,) = plan_access(seen).writes()
+    assert isinstance(write, Apply)
+    assert told_when_seen_twice(seen, plan_access(seen)) == {write.key}
+    assert not not_in_force_yet(seen)
 
 
 def test_a_warning_is_told_once_and_not_where_it_cannot_be() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from scope_binding import NAME
-from scope_binding.sources.plan import is_nearly_full
+from scope_binding.sources.plan import MANAGER, is_nearly_full
 from scope_binding.sources.seen import AccessSeen, Carried, GrantTexts, carried, in_order, name_of
 from tenantry.model import limits
 from tenantry.model.conditions import condition
@@ -60,9 +60,19 @@ def not_in_force(seen: AccessSeen, found: Carried) -> frozenset[str]:
     )
 
 
-def not_in_force_yet(seen: AccessSeen, _: Plan) -> frozenset[Hashable]:
+def not_in_force_yet(seen: AccessSeen) -> frozenset[Hashable]:
     """That the index was not written is told when it still is not at a second look: a run for it may be under way."""
     return not_in_force(seen, carried(seen.places, seen.profile))
+
+
+def told_when_seen_twice(seen: AccessSeen, plan: Plan) -> frozenset[Hashable]:
+    """That the index was not written, and that all that is granted is in force: nobody may rely on an index as it was before."""
+    valid = (write for write in plan.writes() if isinstance(write, Apply) and _says_valid(write.wanted))
+    return not_in_force_yet(seen) | frozenset(write.key for write in valid if write.change(MANAGER) is not None)
+
+
+def _says_valid(told: Object) -> bool:
+    return told["kind"] == SOURCE_GRANT.kind and bool(told["status"]["conditions"][0]["status"] == "True")
 
 
 def warnings_of(seen: AccessSeen) -> list[SourceWarning]:

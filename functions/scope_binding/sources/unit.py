@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from scope_binding.sources.memory import IndexMemory, decisive
 from scope_binding.sources.observe import observe_access, observe_index, read_places, read_profile
 from scope_binding.sources.plan import MANAGER, doubtful, is_nearly_full, plan_index, report_index, unserved
-from scope_binding.sources.report import not_in_force_yet, plan_access
+from scope_binding.sources.report import not_in_force_yet, plan_access, told_when_seen_twice
 from scope_binding.sources.seen import AccessSeen, IndexLook, IndexSeen, kept_grant, kept_source, namespace_in
 from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
@@ -72,8 +72,8 @@ class SourceAccess(Unit):
                 observe=lambda owner, reader: observe_access(owner.name, reader, most),
                 plan=plan_access,
                 accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
-                doubtful=not_in_force_yet,
-                second_look_after_s=lambda _: WRITTEN_S,
+                doubtful=told_when_seen_twice,
+                second_look_after_s=lambda seen: WRITTEN_S if not_in_force_yet(seen) else 0.0,
                 ended=self._told_ended,
             ),
         }
