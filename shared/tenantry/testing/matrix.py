@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -151,6 +152,17 @@ def progress() -> Say:
     return say
 
 
+def _part(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part such as 1/2")
+    return int(number), int(parts)
+
+
+def _is_in(plan: Plan, number: int, parts: int) -> bool:
+    return zlib.crc32(plan.id.encode()) % parts == number - 1
+
+
 def _commit() -> str:
     """The commit that is tried, short, with a plus where its code is not as committed; empty where there is none."""
     program = shutil.which("git")
@@ -180,6 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--apart", action="store_true", help="plan answers that pass (429, 500, 503, reset, slow) one by one, too"
     )
     parser.add_argument("--perturbation", default="", help="only perturbations whose name contains this")
+    parser.add_argument(
+        "--part", type=_part, default=(1, 1), metavar="K/N", help="only this part of N: parts may be run beside one another"
+    )
     parser.add_argument("--bug", default="", help="run with a seeded mutation (tenantry.testing.seeded)")
     parser.add_argument("--workloads", type=Path, default=Path("tests/faults/workloads"), help="folder of workload files")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
@@ -197,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             replay=given.replay,
             apart=given.apart,
             bug=given.bug,
-            only=lambda plan: given.perturbation in plan.perturbation.name,
+            only=lambda plan: given.perturbation in plan.perturbation.name and _is_in(plan, *given.part),
             say=progress(),
             tell=lambda text: _write(sys.stderr, text),
         )
