@@ -1,7 +1,7 @@
 """``python -m tenantry.testing.hunt FUNCTION [BUG ...]``: does the matrix find the bugs that are planted?
 
-Each bug gets a small part of the matrix, spread over all perturbations by the seed, or the part that it is for (`AIMS`); the first
-round in which something does not hold ends its hunt.  Exit code 1 when a bug was not found.
+Each bug gets a small part of the matrix, spread over all perturbations by the seed, or the part that it is for (`AIMS`); the
+first round in which something does not hold ends its hunt.  Exit code 1 when a bug was not found.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tenantry.testing.workload import Workload, load_workload
 SAMPLE = 120
 SETTLE_S = 25.0
 AIMS = {"write-the-index-blindly": ("another replica", "patch accessindices ")}
-"""Bugs that show where one sort of request is disturbed in one way: of that a part spread over the matrix has too little.  They are
-looked for by these words of a perturbation's name and of a target."""
+"""Bugs that show where one sort of request is disturbed in one way: of that a part spread over the matrix has too little.
+They are looked for by these words of a perturbation's name and of a target."""
 
 
 @dataclass(frozen=True, slots=True)
