@@ -155,8 +155,8 @@ async def test_a_revocation_counts_at_once(guarded: tuple[GuardedLocks, Knative]
 async def test_many_consumers_are_locked_soon(guarded: tuple[GuardedLocks, Knative]) -> None:
     """1,000 consumers of 100 sources with one grant each: a selector that all use is taken out of all grants.
 
-    Locked is what has all marks of a lock and is stopped; that it says why, in its conditions and an Event, comes after.  Where
-    1,000 such updates already take a bare client two seconds or more, the target is one and a half times that.
+    Locked is what has all marks of a lock and is stopped; that it says why, in its conditions and an Event, comes after.  What
+    1,000 such updates take a bare client is printed beside it.
     """
     flux, running = guarded
     label = {"team": token()}
@@ -196,7 +196,7 @@ async def test_many_consumers_are_locked_soon(guarded: tuple[GuardedLocks, Knati
     for each in made[:: len(made) // 20]:
         assert await eventually(lambda each=each: flux.events(each, ACCESS_DENIED), within=VOLUME_S)  # type: ignore[misc]
     print(f"until 1,000 consumers say so: {spent[id(told)]:.1f} s; 1,000 such updates by a bare client: {floor:.1f} s")
-    within("until 1,000 consumers are locked, s", spent[id(locked)], max(3.0, 1.5 * floor), [spent[id(locked)]])
+    within("until 1,000 consumers are locked, s", spent[id(locked)], 3.0, [spent[id(locked)]])
 
 
 async def consumer_of(flux: GuardedLocks, owner: str, home: str, source: str) -> Object:
