@@ -9,11 +9,9 @@ from typing import Any, cast
 import pytest
 
 from tenantry.testing.catalogue import ANSWERS, PASSING
-from tenantry.testing.disturbances import Elsewhere
 from tenantry.testing.oracle import Evidence
-from tenantry.testing.perturbations import Mixed
+from tenantry.testing.perturbations import Mixed, Stale
 from tenantry.testing.recording import Exchange
-from tenantry.testing.stale import Stale
 from tenantry.testing.workload import Workload
 
 TOGETHER = next(each for each in ANSWERS if issubclass(each, Mixed))
@@ -49,17 +47,3 @@ def test_reads_before_a_patch_that_takes_something_away_may_be_stale(path: str, 
     run = Evidence("r000001r", "story", cast(Any, None))
     run.disturbed = [exchange("get", "a"), exchange("get", "b"), exchange("patch", "a", steps), exchange("get", "a")]
     assert list(Stale(workload).targets(run)) == stale
-
-
-@pytest.mark.parametrize(
-    ("perturbation", "target", "redone"),
-    [
-        (Stale, "get pods ns/a #1", 1),
-        (Stale, "list pods ns #1", 0),
-        (Elsewhere, "delete pods ns/a #1", 1),
-        (Elsewhere, "get pods ns/a #1", 0),
-    ],
-)
-def test_what_nobody_can_foresee_may_be_undone_once(perturbation: type[Stale | Elsewhere], target: str, redone: int) -> None:
-    """An answer that no API server gives, and a deletion that was on its way; a list that is old has to be seen through."""
-    assert perturbation(Workload("some-function")).redone(target) == redone

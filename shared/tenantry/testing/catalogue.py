@@ -19,12 +19,12 @@ from tenantry.testing.perturbations import (
     CrashBefore,
     Outage,
     Perturbation,
+    Stale,
     answered,
     mixed,
     refused,
 )
 from tenantry.testing.runner import Plan
-from tenantry.testing.stale import Stale
 from tenantry.testing.workload import Workload
 
 SLOW_S = 1.0

@@ -272,10 +272,6 @@ class Elsewhere(Overlap):
 
     name, both = "change handled by another replica", True
 
-    def redone(self, target: str) -> int:
-        """What the other replica found there, and left as it is, goes by a deletion that was on its way, and is made anew."""
-        return int(target.startswith("delete "))
-
     def arm(self, scene: Scene) -> None:
         """Make the gate, and turn the events when a request stands before it."""
         super().arm(scene)

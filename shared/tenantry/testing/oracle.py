@@ -89,8 +89,6 @@ class Evidence:
     """How much more often objects may be made and deleted that follow what was changed by hand."""
     extra: int = 0
     """How many creations of each object the perturbation itself adds."""
-    redone: int = 0
-    """How often each object may be made and deleted for what was not so any more (`Perturbation.redone`)."""
 
 
 @dataclass(slots=True)
@@ -221,10 +219,10 @@ def _equal(run: Evidence, reference: Reference, mask: Mask) -> Iterable[Failure]
 
 def _frugal(run: Evidence, reference: Reference) -> Iterable[Failure]:
     for role, count in creates_of(run.changes).items():
-        if count > reference.creates[role] + max(run.extra, run.followed, run.redone):
+        if count > reference.creates[role] + max(run.extra, run.followed):
             yield Failure("frugal", f"{role} was made {count} times; undisturbed {reference.creates[role]}")
     for role, count in deletes_of(run.exchanges, left_by_owners(run.changes)).items():
-        if count > reference.deletes[role] + max(run.followed, run.redone):
+        if count > reference.deletes[role] + run.followed:
             yield Failure("frugal", f"{role} was deleted {count} times; undisturbed {reference.deletes[role]}")
 
 

@@ -117,11 +117,6 @@ class Perturbation:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
 
-    def redone(self, target: str) -> int:
-        """How often an object may be made, and deleted, for something that was not so any more, and that once more be undone."""
-        del target
-        return 0
-
     def targets(self, run: Evidence) -> Iterable[str]:
         """What can be hit in a scenario, by what its undisturbed run did."""
         del run
@@ -354,6 +349,36 @@ class Outage(Perturbation):
     async def lift(self, scene: Scene) -> None:
         """It is back."""
         scene.notes["lifted"] = True
+
+
+class Stale(Perturbation):
+    """A read that comes before something is taken away is answered with an earlier state."""
+
+    name, group, retries_heal = "stale read", "stale", False
+
+    def targets(self, run: Evidence) -> Iterable[str]:
+        """Every read before a deletion, or before a write that takes something away."""
+        requests = targets_of(run.disturbed)
+        last = max((number for number, (_, each) in enumerate(requests) if _destroys(each, self.workload)), default=-1)
+        return [target for target, each in requests[: last + 1] if not each.is_write]
+
+    async def hit(self, scene: Scene, ask: Ask) -> faults.Response | None:
+        """Answer with what was true before."""
+        fault = faults.StaleList() if ask.request.verb == "list" else faults.StaleGet()
+        answer: faults.Response | None = await fault.meet(ask.request, ask.forward)
+        scene.reached = answer is not None
+        return answer
+
+
+def _destroys(exchange: Exchange, workload: Workload) -> bool:
+    if not (exchange.is_write and exchange.changed):
+        return False
+    body = exchange.request
+    if exchange.verb == "delete":
+        return True
+    if isinstance(body, list):  # the steps of a JSON patch
+        return any(workload.destroys(step) for step in body)
+    return isinstance(body, dict) and (workload.destroys(body) or workload.leftover(body))
 
 
 def answered(name: str, fault: Callable[[], Any], on: str = "all", *, times: int = 1) -> type[Answered]:

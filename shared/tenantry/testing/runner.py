@@ -224,7 +224,6 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
     evidence.extra, evidence.more_writes, evidence.followed = perturbation.extra, perturbation.more_writes, int(scenario.drifts)
     chance = random.Random(f"{seed} {plan.id}")  # noqa: S311 (reproducible on purpose)
     scene = Scene(run, lane, replicas, arena.world, plan.target, chance)
-    evidence.redone = perturbation.redone(plan.target)
     performed = _Performed(plan, scene, perturbation, evidence, time.monotonic())
     try:
         await play(scenario.before, run)
