@@ -9,6 +9,7 @@ import pytest
 from namespace_registration.tenants.plan import TenantSeen, plan_tenant, report_tenant
 from rbac_aggregation.tenants.plan import TenantRights, doubtful, plan_rights, report_rights
 from release_provisioning.tenants.plan import TenantDelivery, plan_delivery, report_delivery
+from release_provisioning.tenants.plan import doubtful as doubtful_delivery
 from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT, TENANT_LABEL
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION, account_of, binding_of
 from tenantry.model.flux.tenant import (
@@ -311,6 +312,19 @@ def test_the_kustomization_goes_first() -> None:
     assert written(plan_delivery(TenantDelivery("dev", going, made=pruning))) == []
     last = TenantDelivery("dev", going, made=made(kinds=(GIT_REPOSITORY,)))
     assert written(plan_delivery(last)) == ["delete GitRepository a/dev", "update Tenant dev"]
+
+
+def test_what_is_made_or_goes_is_looked_at_twice() -> None:
+    """A Tenant that was gone, or was answered as it was before, is seen so by the second look; what is there is not doubtful."""
+    seen = TenantDelivery("dev", tenant(source=SOURCE), bound=True)
+    assert doubtful_delivery(seen, plan_delivery(seen)) == {("made", key) for key in made()}
+    seen = TenantDelivery("dev", tenant(source=SOURCE), made=made(), bound=True)
+    assert doubtful_delivery(seen, plan_delivery(seen)) == frozenset()
+    going = [TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,))) for _ in range(2)]
+    next(iter(going[1].made.values()))["metadata"]["uid"] = "another"
+    before, after = (doubtful_delivery(each, plan_delivery(each)) for each in going)
+    assert before
+    assert not after <= before
 
 
 def test_somebody_elses_source_is_left_alone() -> None:

@@ -6,7 +6,7 @@ delivered with it, by its own finalizer; the source goes after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from release_provisioning.tenants.descriptor import TENANT_DELIVERIES
@@ -104,6 +104,13 @@ def plan_delivery(seen: TenantDelivery) -> Plan:
         if not is_terminating(lives[key_of(each)])
     )
     return Plan(((Apply(TENANT, finalizer, tenant.live, manager=MANAGER),), *made, tuple(left)))
+
+
+def doubtful(_: TenantDelivery, plan: Plan) -> frozenset[Hashable]:
+    """What goes, each object as it was seen, and what is made: for a Tenant that is gone by now it would only go again."""
+    gone = frozenset(write.live["metadata"].get("uid") or "" for write in plan.writes() if isinstance(write, Delete))
+    made = frozenset(("made", each.key) for each in plan.writes() if isinstance(each, Apply) and each.live is None)
+    return plan.taken_away() | gone | made
 
 
 def _unwanted(seen: TenantDelivery, wanted: frozenset[Key]) -> list[Object]:

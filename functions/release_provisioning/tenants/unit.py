@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from release_provisioning.tenants.observe import observe_delivery
-from release_provisioning.tenants.plan import TenantDelivery, plan_delivery, report_delivery
+from release_provisioning.tenants.plan import TenantDelivery, doubtful, plan_delivery, report_delivery
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
@@ -33,6 +33,7 @@ class TenantDeliveries(Unit):
                 observe=lambda owner, reader: observe_delivery(owner.name, reader),
                 plan=plan_delivery,
                 report=report_delivery,
+                doubtful=doubtful,
                 rests_on_reads=True,
                 pause_s=0.1,  # its own writes come back as an event each
             )

@@ -29,7 +29,8 @@ from tenantry.model import limits
 from tenantry.model.kinds import Object
 
 TIMEOUT_S = 30.0
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 10.0
+"""TLS included: where CPU is short at both ends, a first connection takes seconds."""
 PATIENCE_S = 20.0
 """How long one request waits in all for a server that answers 429."""
 JSON = "application/json"

@@ -34,7 +34,7 @@ _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "content-length", "te", "upgrade", "expect", "host", "accept-encoding"}
 )
 _MOST_BYTES = 16 * 2**20
-_CONNECT_S = 5.0
+_CONNECT_S = 10.0
 
 
 class FaultProxy:
