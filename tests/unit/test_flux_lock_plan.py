@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lock_enforcement.access.plan import REQUESTED_AT, plan_consumer, unlocked_in_doubt
+from lock_enforcement.access.plan import plan_consumer, unlocked_in_doubt
 from lock_enforcement.access.report import LISTED, plan_violations, refusal_name, report_consumer
 from lock_enforcement.access.seen import (
     OURS,
@@ -32,6 +32,7 @@ from tenantry.model.flux.names import (
     DEFAULT,
     LOCK_FINALIZER,
     LOCKED,
+    REQUESTED_AT,
     SUSPENDED_BY_LOCK,
     TENANCY_PROFILE,
 )

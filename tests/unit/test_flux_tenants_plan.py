@@ -327,6 +327,19 @@ def test_what_is_made_or_goes_is_looked_at_twice() -> None:
     assert not after <= before
 
 
+def test_a_source_that_is_delivered_from_again_is_written() -> None:
+    """Before the Kustomization, as another process may be about to delete it as it was; not where it is written anyhow."""
+    declared = tenant(source=SOURCE)
+    fresh = TenantDelivery("dev", declared, bound=True)
+    source, _ = (write.wanted for write in list(plan_delivery(fresh).writes())[1:])  # type: ignore[union-attr]
+    there = live(source)
+    seen = TenantDelivery("dev", tenant(source=SOURCE, finalizers=(DELIVERY_FINALIZER,)), made={key_of(there): there}, bound=True)
+    again = [str(change) for change in plan_delivery(seen).changes(DELIVERY_MANAGER)]
+    assert again[-2:] == ["update GitRepository a/dev: ~ /metadata/annotations", "create Kustomization a/dev"]
+    seen = TenantDelivery("dev", declared, made=made(kinds=(GIT_REPOSITORY,)), bound=True)
+    assert written(plan_delivery(seen))[1:] == ["update GitRepository a/dev", "create Kustomization a/dev"]
+
+
 def test_somebody_elses_source_is_left_alone() -> None:
     """It is told, and with ``adoptNamespaces`` taken over."""
     foreign = made(owner="x", kinds=(GIT_REPOSITORY,))

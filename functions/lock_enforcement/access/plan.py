@@ -8,13 +8,11 @@ from typing import Any
 from lock_enforcement.access.seen import ConsumerSeen, is_marked, is_stopped
 from tenantry.model.flux.access import value_at
 from tenantry.model.flux.consumers import Consumer
-from tenantry.model.flux.names import ACCESS_DENIED, LOCK_FINALIZER, LOCKED, SUSPENDED_BY_LOCK
+from tenantry.model.flux.names import ACCESS_DENIED, LOCK_FINALIZER, LOCKED, REQUESTED_AT, SUSPENDED_BY_LOCK
 from tenantry.model.kinds import Object, annotations_of, finalizers_of, is_terminating
 from tenantry.model.plan import NOTHING, Edit, KubernetesEvent, Plan, plan_of
 from tenantry.model.pointer import pointer
 
-REQUESTED_AT = "reconcile.fluxcd.io/requestedAt"
-"""Annotation that has Flux reconcile an object at once."""
 FEW = 3
 """So many consumers are locked one by one, which takes no longer than to list all."""
 GRANTED = "AccessGranted"

@@ -10,14 +10,15 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from release_provisioning.tenants.descriptor import TENANT_DELIVERIES
-from tenantry.model.flux.names import TENANT
+from tenantry.model.flux.names import REQUESTED_AT, TENANT
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION, git_ref, git_repository
 from tenantry.model.flux.onboarding import kustomization as kustomization_object
 from tenantry.model.flux.tenant import DELIVERY_FINALIZER, DeclaredTenant, TenantProblem, is_kept_for, is_made_for
 from tenantry.model.flux.tenant import DELIVERY_MANAGER as MANAGER
 from tenantry.model.flux.tenant_status import DELIVERY_PART, given_up_part, refused, told_part
-from tenantry.model.kinds import Key, Kind, Object, is_terminating, key_of, object_of
-from tenantry.model.plan import NOTHING, Apply, Delete, Plan, Refusal, RemoveFinalizers, Write, plan_of
+from tenantry.model.kinds import Key, Kind, Object, annotations_of, is_terminating, key_of, object_of
+from tenantry.model.plan import NOTHING, Apply, Delete, Edit, Plan, Refusal, RemoveFinalizers, Write, plan_of
+from tenantry.model.pointer import pointer
 from tenantry.model.refusals import fixes
 
 FIXES = fixes(TENANT_DELIVERIES, invalid="correct what the Tenant says for it")
@@ -98,12 +99,25 @@ def plan_delivery(seen: TenantDelivery) -> Plan:
     if not seen.bound or not seen.served or any(is_in_the_way(tenant, each) for each in lives.values()):
         return plan_of(*left)
     finalizer = object_of(TENANT, {"name": tenant.name, "finalizers": [DELIVERY_FINALIZER]})
-    made = tuple(
+    made: tuple[tuple[Write], ...] = tuple(
         (Apply(_KINDS[each["kind"]], each, lives[key_of(each)], create_only=True, manager=MANAGER),)
         for each in wanted
         if not is_terminating(lives[key_of(each)])
     )
+    source, delivery = (lives[key_of(each)] for each in wanted)
+    if source is not None and not is_terminating(source) and delivery is None and made[0][0].change(MANAGER) is None:
+        made = (made[0], (_reconciled_again(source),), *made[1:])
     return Plan(((Apply(TENANT, finalizer, tenant.live, manager=MANAGER),), *made, tuple(left)))
+
+
+def _reconciled_again(source: Object) -> Edit:
+    """Flux reads a source anew that is delivered from again; and whoever was about to delete it sees that it has changed."""
+    value = source["metadata"]["resourceVersion"]
+    if annotations_of(source):
+        return Edit(
+            GIT_REPOSITORY, source, ({"op": "add", "path": pointer("metadata", "annotations", REQUESTED_AT), "value": value},)
+        )
+    return Edit(GIT_REPOSITORY, source, ({"op": "add", "path": "/metadata/annotations", "value": {REQUESTED_AT: value}},))
 
 
 def doubtful(_: TenantDelivery, plan: Plan) -> frozenset[Hashable]:
