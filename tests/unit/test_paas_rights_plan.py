@@ -10,7 +10,7 @@ import pytest
 
 from rbac_aggregation.paas.argo import conflicting_fields, policy_text
 from rbac_aggregation.paas.claims import Claim, Claimants, GroupClaimant, KnownNames, claims_of, is_behind, kept_of_paas, other_of
-from rbac_aggregation.paas.plan import lost_subjects, plan_paas, plan_rest
+from rbac_aggregation.paas.plan import doubtful, plan_paas, plan_rest
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import MANAGER, RBAC, Policy, Seen, rights_of
 from tenantry.model.conditions import find_condition
@@ -245,10 +245,21 @@ def test_a_group_goes_after_its_bindings() -> None:
     )
     plan = plan_paas(found)
     assert needed(plan) == [["update RoleBinding my-a/paas-view: ~ subjects"], ["delete Group my-them"]]
-    assert lost_subjects(found, plan) == {
+    assert doubtful(found, plan) == {
         (key("view"), "Group", "my-them"),
         ("Delete", key_in(GROUP, "my-them", "")),
     }
+
+
+def test_a_group_that_went_is_made_again_when_two_looks_agree() -> None:
+    """Of a Paas that says that all is there; the Groups of a new one are made at once."""
+    spec = {"groups": {"us": {"users": ["me"]}}}
+    new = seen(spec, groups={})
+    assert doubtful(new, plan_paas(new)) == frozenset()
+    live = stored(namespaces={"a": {}}, **spec)
+    live["status"]["conditions"].append({"type": RIGHTS_PART, "status": "True", "observedGeneration": 1})
+    settled = replace(new, paas=paas_of(live))
+    assert doubtful(settled, plan_paas(settled)) == {("made", key_in(GROUP, "my-us", ""))}
 
 
 def test_what_has_to_go_goes_although_something_was_refused() -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rbac_aggregation.paas.argo import plan_policy
 from rbac_aggregation.paas.claims import Claim
-from rbac_aggregation.paas.seen import MANAGER, RBAC, Seen, WantedBinding, members_of, rights_of, subjects_of
+from rbac_aggregation.paas.seen import MANAGER, RBAC, Seen, WantedBinding, is_well, members_of, rights_of, subjects_of
 from tenantry.model.difference import owns
 from tenantry.model.identifiers import is_label_key, is_label_value
 from tenantry.model.kinds import (
@@ -77,15 +77,20 @@ def plan_rest(seen: Seen, refusals: Sequence[Refusal]) -> list[Write | Plan]:
     return rest
 
 
-def lost_subjects(seen: Seen, plan: Plan) -> frozenset[Hashable]:
-    """What a plan takes away: objects, and subjects of bindings that stay."""
+def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
+    """What a plan takes away, objects and subjects of bindings that stay; and Groups that it makes for a Paas that has all.
+
+    A Paas that was answered as it was before would have a Group back that went for good reason.
+    """
     live = {key_of(each): each for each in seen.bindings}
     shrunk: set[Hashable] = set()
     for write in plan.writes():
         if isinstance(write, Apply) and write.key in live:
             kept = _names(write.wanted)
             shrunk |= {(write.key, *each) for each in _names(live[write.key]) - kept}
-    return plan.taken_away() | shrunk
+    settled = seen.paas is not None and is_well(seen.paas.live)
+    made = {("made", each.key) for each in plan.writes() if isinstance(each, Apply) and each.live is None and each.kind == GROUP}
+    return plan.taken_away() | shrunk | (made if settled else frozenset())
 
 
 # -- Groups ------------------------------------------------------------------------------------------------

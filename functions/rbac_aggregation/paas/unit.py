@@ -16,7 +16,7 @@ from types import MappingProxyType
 from rbac_aggregation.paas.claims import other_of
 from rbac_aggregation.paas.kept import kept_binding, kept_group, kept_name
 from rbac_aggregation.paas.observe import every_paas, observe_paas, read_paas
-from rbac_aggregation.paas.plan import lost_subjects, plan_paas
+from rbac_aggregation.paas.plan import doubtful, plan_paas
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import Seen, is_for_accounts, is_well, state_of
 from tenantry.engine.last_runs import State
@@ -102,7 +102,7 @@ class Rights(Unit):
             plan=plan_paas,
             report=report_paas,
             accepts=lambda owner: is_dns_label(owner.namespace) and is_dns_subdomain(owner.name),
-            doubtful=lost_subjects,
+            doubtful=doubtful,
             rests_on_reads=True,
             refused_again_after_s=STALE_S,
             pause_s=PAUSE_S,
