@@ -16,7 +16,7 @@ from times import FLUX_S
 from tenantry.api import Api
 from tenantry.local.knative import Knative
 from tenantry.model.conditions import find_condition
-from tenantry.model.flux.names import ACCOUNT_LABEL, MADE_FOR_TENANT, PRUNE, REQUESTED_AT, SHOW_SOURCES, TENANT, TENANT_LABEL
+from tenantry.model.flux.names import ACCOUNT_LABEL, MADE_FOR_TENANT, PRUNE, SHOW_SOURCES, TENANT, TENANT_LABEL
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION
 from tenantry.model.kinds import (
     NAMESPACE,
@@ -103,7 +103,6 @@ async def test_a_deleted_binding_is_back(tenants: Tenants) -> None:
             )
 
         await tenants.until(kind, called, place, same, what=f"{kind.kind} is back")
-    assert REQUESTED_AT in annotations_of(await tenants.get(GIT_REPOSITORY, name, place))  # it is delivered from again
     before = await tenants.get(ROLE_BINDING, binding, place)
     stranger = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}
     await tenants.edit(ROLE_BINDING, binding, place, ("add", "/subjects/-", stranger))

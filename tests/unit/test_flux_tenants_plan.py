@@ -10,7 +10,7 @@ from namespace_registration.tenants.plan import TenantSeen, plan_tenant, report_
 from rbac_aggregation.tenants.plan import TenantRights, doubtful, plan_rights, report_rights
 from release_provisioning.tenants.plan import TenantDelivery, plan_delivery, report_delivery
 from release_provisioning.tenants.plan import doubtful as doubtful_delivery
-from tenantry.model.flux.names import MADE_FOR_TENANT, TENANCY_PROFILE, TENANT, TENANT_LABEL
+from tenantry.model.flux.names import LEAVING, MADE_FOR_TENANT, TENANCY_PROFILE, TENANT, TENANT_LABEL
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION, account_of, binding_of
 from tenantry.model.flux.tenant import (
     DELIVERY_FINALIZER,
@@ -285,8 +285,11 @@ def test_a_binding_of_others_is_not_taken() -> None:
 # -- deliveries --------------------------------------------------------------------------------------------------
 
 
-def made(place: str = "a", *, owner: str = "dev", kinds: tuple[Any, ...] = (GIT_REPOSITORY, KUSTOMIZATION)) -> dict[Any, Object]:
-    found = (live(obj(kind, "dev", place, labels={MADE_FOR_TENANT: owner}, spec={})) for kind in kinds)
+def made(
+    place: str = "a", *, owner: str = "dev", kinds: tuple[Any, ...] = (GIT_REPOSITORY, KUSTOMIZATION), leaving: bool = False
+) -> dict[Any, Object]:
+    marks = {"annotations": {LEAVING: "true"}} if leaving else {}
+    found = (live(obj(kind, "dev", place, labels={MADE_FOR_TENANT: owner}, spec={}), **marks) for kind in kinds)
     return {key_of(each): each for each in found}
 
 
@@ -310,7 +313,9 @@ def test_the_kustomization_goes_first() -> None:
         for key, each in made().items()
     }
     assert written(plan_delivery(TenantDelivery("dev", going, made=pruning))) == []
-    last = TenantDelivery("dev", going, made=made(kinds=(GIT_REPOSITORY,)))
+    first = TenantDelivery("dev", going, made=made(kinds=(GIT_REPOSITORY,)))
+    assert written(plan_delivery(first)) == ["update GitRepository a/dev"]
+    last = TenantDelivery("dev", going, made=made(kinds=(GIT_REPOSITORY,), leaving=True))
     assert written(plan_delivery(last)) == ["delete GitRepository a/dev", "update Tenant dev"]
 
 
@@ -320,24 +325,27 @@ def test_what_is_made_or_goes_is_looked_at_twice() -> None:
     assert doubtful_delivery(seen, plan_delivery(seen)) == {("made", key) for key in made()}
     seen = TenantDelivery("dev", tenant(source=SOURCE), made=made(), bound=True)
     assert doubtful_delivery(seen, plan_delivery(seen)) == frozenset()
-    going = [TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,))) for _ in range(2)]
+    going = [TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,), leaving=True)) for _ in range(2)]
     next(iter(going[1].made.values()))["metadata"]["uid"] = "another"
     before, after = (doubtful_delivery(each, plan_delivery(each)) for each in going)
     assert before
     assert not after <= before
 
 
-def test_a_source_that_is_delivered_from_again_is_written() -> None:
-    """Before the Kustomization, as another process may be about to delete it as it was; not where it is written anyhow."""
-    declared = tenant(source=SOURCE)
-    fresh = TenantDelivery("dev", declared, bound=True)
-    source, _ = (write.wanted for write in list(plan_delivery(fresh).writes())[1:])  # type: ignore[union-attr]
-    there = live(source)
-    seen = TenantDelivery("dev", tenant(source=SOURCE, finalizers=(DELIVERY_FINALIZER,)), made={key_of(there): there}, bound=True)
-    again = [str(change) for change in plan_delivery(seen).changes(DELIVERY_MANAGER)]
-    assert again[-2:] == ["update GitRepository a/dev: ~ /metadata/annotations", "create Kustomization a/dev"]
-    seen = TenantDelivery("dev", declared, made=made(kinds=(GIT_REPOSITORY,)), bound=True)
-    assert written(plan_delivery(seen))[1:] == ["update GitRepository a/dev", "create Kustomization a/dev"]
+def test_a_source_is_marked_before_it_is_deleted() -> None:
+    """Who delivers from it again meanwhile takes the mark off, before the Kustomization: the deletion is of an older state."""
+    gone = TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,)))
+    assert written(plan_delivery(gone)) == ["update GitRepository a/dev"]
+    gone = TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,), leaving=True))
+    assert written(plan_delivery(gone)) == ["delete GitRepository a/dev"]
+    declared = tenant(source=SOURCE, finalizers=(DELIVERY_FINALIZER,))
+    source, _ = (write.wanted for write in list(plan_delivery(TenantDelivery("dev", declared, bound=True)).writes())[1:])  # type: ignore[union-attr]
+    there = live(source, annotations={LEAVING: "true"})
+    back = TenantDelivery("dev", declared, made={key_of(there): there}, bound=True)
+    assert [str(change) for change in plan_delivery(back).changes(DELIVERY_MANAGER)][-2:] == [
+        "update GitRepository a/dev: ~ /metadata/annotations/tenantry.dev~1leaving",
+        "create Kustomization a/dev",
+    ]
 
 
 def test_somebody_elses_source_is_left_alone() -> None:

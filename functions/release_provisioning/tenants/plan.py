@@ -6,11 +6,12 @@ delivered with it, by its own finalizer; the source goes after it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from release_provisioning.tenants.descriptor import TENANT_DELIVERIES
-from tenantry.model.flux.names import REQUESTED_AT, TENANT
+from tenantry.model.flux.names import LEAVING, TENANT
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION, git_ref, git_repository
 from tenantry.model.flux.onboarding import kustomization as kustomization_object
 from tenantry.model.flux.tenant import DELIVERY_FINALIZER, DeclaredTenant, TenantProblem, is_kept_for, is_made_for
@@ -92,32 +93,37 @@ def plan_delivery(seen: TenantDelivery) -> Plan:
     if tenant is None:
         return plan_of(*left)
     if tenant.deleted or not wanted:
-        done = DELIVERY_FINALIZER in tenant.finalizers and not waits
+        done = DELIVERY_FINALIZER in tenant.finalizers and not waits and not any(isinstance(each, Edit) for each in left)
         last = (RemoveFinalizers(TENANT, tenant.live, (DELIVERY_FINALIZER,)),) if done else ()
         return Plan((tuple(left), last)) if left or last else NOTHING
     lives = {key_of(each): seen.made.get(key_of(each)) for each in wanted}
     if not seen.bound or not seen.served or any(is_in_the_way(tenant, each) for each in lives.values()):
         return plan_of(*left)
     finalizer = object_of(TENANT, {"name": tenant.name, "finalizers": [DELIVERY_FINALIZER]})
-    made: tuple[tuple[Write], ...] = tuple(
+    made = tuple(
         (Apply(_KINDS[each["kind"]], each, lives[key_of(each)], create_only=True, manager=MANAGER),)
         for each in wanted
         if not is_terminating(lives[key_of(each)])
     )
-    source, delivery = (lives[key_of(each)] for each in wanted)
-    if source is not None and not is_terminating(source) and delivery is None and made[0][0].change(MANAGER) is None:
-        made = (made[0], (_reconciled_again(source),), *made[1:])
-    return Plan(((Apply(TENANT, finalizer, tenant.live, manager=MANAGER),), *made, tuple(left)))
+    there = [each for each in lives.values() if each is not None and not is_terminating(each)]
+    stays = tuple(_unmarked(each) for each in there if is_leaving(each))
+    return Plan(((Apply(TENANT, finalizer, tenant.live, manager=MANAGER),), stays, *made, tuple(left)))
 
 
-def _reconciled_again(source: Object) -> Edit:
-    """Flux reads a source anew that is delivered from again; and whoever was about to delete it sees that it has changed."""
-    value = source["metadata"]["resourceVersion"]
-    if annotations_of(source):
-        return Edit(
-            GIT_REPOSITORY, source, ({"op": "add", "path": pointer("metadata", "annotations", REQUESTED_AT), "value": value},)
-        )
-    return Edit(GIT_REPOSITORY, source, ({"op": "add", "path": "/metadata/annotations", "value": {REQUESTED_AT: value}},))
+def is_leaving(source: Object) -> bool:
+    """Whether a source has the mark that it gets before it is deleted."""
+    return LEAVING in annotations_of(source)
+
+
+def _marked(source: Object) -> Edit:
+    steps: list[Mapping[str, Any]] = [{"op": "add", "path": pointer("metadata", "annotations", LEAVING), "value": "true"}]
+    if not annotations_of(source):
+        steps.insert(0, {"op": "add", "path": "/metadata/annotations", "value": {}})
+    return Edit(GIT_REPOSITORY, source, tuple(steps))
+
+
+def _unmarked(source: Object) -> Edit:
+    return Edit(GIT_REPOSITORY, source, ({"op": "remove", "path": pointer("metadata", "annotations", LEAVING)},))
 
 
 def doubtful(_: TenantDelivery, plan: Plan) -> frozenset[Hashable]:
@@ -132,11 +138,18 @@ def _unwanted(seen: TenantDelivery, wanted: frozenset[Key]) -> list[Object]:
 
 
 def _left(seen: TenantDelivery, wanted: frozenset[Key]) -> Iterator[Write]:
-    """Kustomizations that go; sources in namespaces in which none of them is left."""
+    """Kustomizations that go; sources in namespaces in which none of them is left, marked before they are deleted.
+
+    While the deletion is on its way another process may find the source in place and deliver from it again: it takes the mark
+    off, and the deletion is of a state that is no more.
+    """
     unwanted = _unwanted(seen, wanted)
     going = {each["metadata"]["namespace"] for each in unwanted if each["kind"] == KUSTOMIZATION.kind}
     for each in unwanted:
         if is_terminating(each) or (each["kind"] == GIT_REPOSITORY.kind and each["metadata"]["namespace"] in going):
+            continue
+        if each["kind"] == GIT_REPOSITORY.kind and not is_leaving(each):
+            yield _marked(each)
             continue
         yield Delete(_KINDS[each["kind"]], each)
 

@@ -34,6 +34,7 @@ class TenantDeliveries(Unit):
                 plan=plan_delivery,
                 report=report_delivery,
                 doubtful=doubtful,
+                step_by_step=True,  # a source is marked, then deleted
                 rests_on_reads=True,
                 pause_s=0.1,  # its own writes come back as an event each
             )

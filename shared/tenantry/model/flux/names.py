@@ -33,6 +33,8 @@ IMAGE_REPOSITORY = "ImageRepository"
 
 ACCESS_FROM = "tenantry.dev/access-from"
 """Annotation on a source: who may use it, as JSON of the shape of ``spec.accessFrom``."""
+LEAVING = "tenantry.dev/leaving"
+"""Annotation of release-provisioning on the source of a Tenant that it is about to delete."""
 REQUESTED_AT = "reconcile.fluxcd.io/requestedAt"
 """Annotation that has Flux reconcile an object at once, whenever its value is another one."""
 LOCKED = "tenantry.dev/locked"
