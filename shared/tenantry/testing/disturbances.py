@@ -18,7 +18,7 @@ from tenantry.testing import faults, player
 from tenantry.testing.awaiting import POLL_S
 from tenantry.testing.naming import DRIFTED, role_of
 from tenantry.testing.oracle import Evidence
-from tenantry.testing.perturbations import Ask, Perturbation, Scene, targets_of, writes
+from tenantry.testing.perturbations import Ask, Perturbation, Scene, takes_away, targets_of, writes
 from tenantry.testing.player import Announced, Lane, Policy
 from tenantry.testing.workload import KINDS
 
@@ -208,7 +208,7 @@ class Vanish(Perturbation):
             kind = next((kind.kind for kind in KINDS.values() if kind.plural == each.resource), "")
             if (kind, role_of(each.name or "")) in theirs:
                 continue
-            if self.again and self.workload.by_ownership and each.verb == "delete":
+            if self.again and self.workload.by_ownership and takes_away(each, self.workload):
                 continue  # what is there then is somebody else's
             if each.namespace and each.verb in ("apply", "patch", "delete") and each.status != 201:
                 yield target

@@ -359,7 +359,7 @@ class Stale(Perturbation):
     def targets(self, run: Evidence) -> Iterable[str]:
         """Every read before a deletion, or before a write that takes something away."""
         requests = targets_of(run.disturbed)
-        last = max((number for number, (_, each) in enumerate(requests) if _destroys(each, self.workload)), default=-1)
+        last = max((number for number, (_, each) in enumerate(requests) if takes_away(each, self.workload)), default=-1)
         return [target for target, each in requests[: last + 1] if not each.is_write]
 
     async def hit(self, scene: Scene, ask: Ask) -> faults.Response | None:
@@ -370,7 +370,8 @@ class Stale(Perturbation):
         return answer
 
 
-def _destroys(exchange: Exchange, workload: Workload) -> bool:
+def takes_away(exchange: Exchange, workload: Workload) -> bool:
+    """Whether a request took something away, or began to."""
     if not (exchange.is_write and exchange.changed):
         return False
     body = exchange.request

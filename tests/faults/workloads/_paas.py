@@ -45,15 +45,17 @@ def configure(**parts: Any) -> Step:
                 path = f"/spec/{part}/{key}"
                 steps.append({"op": "remove", "path": path} if value is None else {"op": "add", "path": path, "value": value})
         turn = _ONE_AT_A_TIME.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        refused: ConflictError | None = None
         for _ in range(100):
             try:
                 async with turn:  # forty at once conflict inside the API server until some time out
                     await run.edit("PaasConfig", CONFIG, "", *steps)
-            except ConflictError:  # a function sets its status
+            except ConflictError as error:  # a function sets its status
+                refused = error
                 await asyncio.sleep(0.02)
             else:
                 return
-        raise AssertionError(f"the PaasConfig takes no {steps}")
+        raise AssertionError(f"the PaasConfig takes no {steps}: {refused}")
 
     return step
 
