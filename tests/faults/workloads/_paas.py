@@ -177,6 +177,6 @@ def of_paas(function: str, service: str, base: Spec, **options: Any) -> Workload
         begins=[object_of(PAAS_CONFIG, {"name": CONFIG}, spec={"rolemappings": {}, "capabilities": {}, **base})],
         shared=[PAAS_CONFIG],
         rehearses=True,
-        largest=1500,  # each change of the PaasConfig concerns every Paas, and it has room for 200 mappings
+        largest=1000,  # each change of the PaasConfig concerns every Paas, and it has room for 200 mappings: two for each run
         **options,
     )
