@@ -27,7 +27,7 @@ from tenantry.model.flux.tenant import (
     tenant_of,
 )
 from tenantry.model.kinds import NAMESPACE, ROLE_BINDING, Object, key_of
-from tenantry.model.plan import Plan
+from tenantry.model.plan import Edit, Plan
 from tenantry.testing.objects import obj
 
 FLUX = TenantDefaults()
@@ -334,10 +334,9 @@ def test_what_is_made_or_goes_is_looked_at_twice() -> None:
 
 def test_a_source_is_marked_before_it_is_deleted() -> None:
     """Who delivers from it again meanwhile takes the mark off, before the Kustomization: the deletion is of an older state."""
-    gone = TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,)))
-    assert written(plan_delivery(gone)) == ["update GitRepository a/dev"]
-    gone = TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,), leaving=True))
-    assert written(plan_delivery(gone)) == ["delete GitRepository a/dev"]
+    for leaving, verb in ((False, "update"), (True, "delete")):
+        gone = TenantDelivery("dev", None, made=made(kinds=(GIT_REPOSITORY,), leaving=leaving))
+        assert written(plan_delivery(gone)) == [f"{verb} GitRepository a/dev"]
     declared = tenant(source=SOURCE, finalizers=(DELIVERY_FINALIZER,))
     source, _ = (write.wanted for write in list(plan_delivery(TenantDelivery("dev", declared, bound=True)).writes())[1:])  # type: ignore[union-attr]
     there = live(source, annotations={LEAVING: "true"})
@@ -346,6 +345,14 @@ def test_a_source_is_marked_before_it_is_deleted() -> None:
         "update GitRepository a/dev: ~ /metadata/annotations/tenantry.dev~1leaving",
         "create Kustomization a/dev",
     ]
+
+
+def test_a_mark_that_somebody_else_set_stays() -> None:
+    """On a Kustomization, and on a source that is not made for the Tenant, it means nothing."""
+    declared = tenant(source=SOURCE, adoptNamespaces=True, finalizers=(DELIVERY_FINALIZER,))
+    for marked in (made(kinds=(KUSTOMIZATION,), leaving=True), made(owner="x", kinds=(GIT_REPOSITORY,), leaving=True)):
+        plan = plan_delivery(TenantDelivery("dev", declared, made=marked, bound=True))
+        assert not [each for each in plan.writes() if isinstance(each, Edit)]
 
 
 def test_somebody_elses_source_is_left_alone() -> None:

@@ -83,14 +83,14 @@ def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
     A Paas that was answered as it was before would have a Group back that went for good reason.
     """
     live = {key_of(each): each for each in seen.bindings}
-    shrunk: set[Hashable] = set()
+    found: set[Hashable] = set()
     for write in plan.writes():
         if isinstance(write, Apply) and write.key in live:
             kept = _names(write.wanted)
-            shrunk |= {(write.key, *each) for each in _names(live[write.key]) - kept}
-    settled = seen.paas is not None and is_well(seen.paas.live)
-    made = {("made", each.key) for each in plan.writes() if isinstance(each, Apply) and each.live is None and each.kind == GROUP}
-    return plan.taken_away() | shrunk | (made if settled else frozenset())
+            found |= {(write.key, *each) for each in _names(live[write.key]) - kept}
+    if seen.paas is not None and is_well(seen.paas.live):
+        found |= {("made", key) for key in plan.created() if key.gvk == GROUP.gvk}
+    return plan.taken_away() | found
 
 
 # -- Groups ------------------------------------------------------------------------------------------------

@@ -100,8 +100,7 @@ def doubtful(_: TenantRights, plan: Plan) -> frozenset[Hashable]:
 
     A binding that another process has made anew since is another one: that it is in the way, too, is to be seen once more.
     """
-    gone = frozenset(write.live["metadata"].get("uid") or "" for write in plan.writes() if isinstance(write, Delete))
-    return plan.taken_away() | gone
+    return plan.taken_away() | plan.deleted_uids()
 
 
 def report_rights(seen: TenantRights, refusals: Sequence[Refusal]) -> Plan:

@@ -24,6 +24,7 @@ from tenantry.model.refusals import fixes
 
 FIXES = fixes(TENANT_DELIVERIES, invalid="correct what the Tenant says for it")
 _KINDS: dict[str, Kind] = {each.kind: each for each in (GIT_REPOSITORY, KUSTOMIZATION)}
+_MARK = pointer("metadata", "annotations", LEAVING)
 INTERVAL, DELIVERY_INTERVAL, PATH = "1m", "10m", "./"
 """What the schema fills in where a Tenant says nothing."""
 
@@ -105,8 +106,8 @@ def plan_delivery(seen: TenantDelivery) -> Plan:
         for each in wanted
         if not is_terminating(lives[key_of(each)])
     )
-    there = [each for each in lives.values() if each is not None and not is_terminating(each)]
-    stays = tuple(_unmarked(each) for each in there if is_leaving(each))
+    source = lives[key_of(wanted[0])]
+    stays = (_unmarked(source),) if source is not None and _is_marked_by_us(source, tenant) else ()
     return Plan(((Apply(TENANT, finalizer, tenant.live, manager=MANAGER),), stays, *made, tuple(left)))
 
 
@@ -115,22 +116,24 @@ def is_leaving(source: Object) -> bool:
     return LEAVING in annotations_of(source)
 
 
+def _is_marked_by_us(source: Object, tenant: DeclaredTenant) -> bool:
+    return is_leaving(source) and is_made_for(source, tenant.name) and not is_terminating(source)
+
+
 def _marked(source: Object) -> Edit:
-    steps: list[Mapping[str, Any]] = [{"op": "add", "path": pointer("metadata", "annotations", LEAVING), "value": "true"}]
+    steps: list[Mapping[str, Any]] = [{"op": "add", "path": _MARK, "value": "true"}]
     if not annotations_of(source):
         steps.insert(0, {"op": "add", "path": "/metadata/annotations", "value": {}})
     return Edit(GIT_REPOSITORY, source, tuple(steps))
 
 
 def _unmarked(source: Object) -> Edit:
-    return Edit(GIT_REPOSITORY, source, ({"op": "remove", "path": pointer("metadata", "annotations", LEAVING)},))
+    return Edit(GIT_REPOSITORY, source, ({"op": "remove", "path": _MARK},))
 
 
 def doubtful(_: TenantDelivery, plan: Plan) -> frozenset[Hashable]:
     """What goes, each object as it was seen, and what is made: for a Tenant that is gone by now it would only go again."""
-    gone = frozenset(write.live["metadata"].get("uid") or "" for write in plan.writes() if isinstance(write, Delete))
-    made = frozenset(("made", each.key) for each in plan.writes() if isinstance(each, Apply) and each.live is None)
-    return plan.taken_away() | gone | made
+    return plan.taken_away() | plan.deleted_uids() | {("made", key) for key in plan.created()}
 
 
 def _unwanted(seen: TenantDelivery, wanted: frozenset[Key]) -> list[Object]:
@@ -146,12 +149,12 @@ def _left(seen: TenantDelivery, wanted: frozenset[Key]) -> Iterator[Write]:
     unwanted = _unwanted(seen, wanted)
     going = {each["metadata"]["namespace"] for each in unwanted if each["kind"] == KUSTOMIZATION.kind}
     for each in unwanted:
-        if is_terminating(each) or (each["kind"] == GIT_REPOSITORY.kind and each["metadata"]["namespace"] in going):
+        if is_terminating(each):
             continue
-        if each["kind"] == GIT_REPOSITORY.kind and not is_leaving(each):
-            yield _marked(each)
-            continue
-        yield Delete(_KINDS[each["kind"]], each)
+        if each["kind"] == KUSTOMIZATION.kind:
+            yield Delete(KUSTOMIZATION, each)
+        elif each["metadata"]["namespace"] not in going:
+            yield Delete(GIT_REPOSITORY, each) if is_leaving(each) else _marked(each)
 
 
 def report_delivery(seen: TenantDelivery, refusals: Sequence[Refusal]) -> Plan:

@@ -250,6 +250,14 @@ class Plan:
         takes = (write for write in self.writes() if isinstance(write, Delete | RemoveLabel | RemoveFinalizers))
         return frozenset((type(write).__name__, write.key) for write in takes if write.change("") is not None)
 
+    def deleted_uids(self) -> frozenset[str]:
+        """The uids of the objects that it deletes: another object of the same name is another one."""
+        return frozenset(write.live["metadata"].get("uid") or "" for write in self.writes() if isinstance(write, Delete))
+
+    def created(self) -> frozenset[Key]:
+        """The objects that it makes, which were not there."""
+        return frozenset(write.key for write in self.writes() if isinstance(write, Apply) and write.live is None)
+
     def made(self) -> frozenset[Key]:
         """The objects that it makes or changes, whether they are so already or not."""
         return frozenset(write.key for write in self.writes() if isinstance(write, Apply | PutBack | Edit))

@@ -6,6 +6,7 @@ from tenantry.local.deployment import deployment_folder, documents
 from tenantry.model.flux.names import LEAVING, TENANT
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION
 from tenantry.model.kinds import EVENT, NAMESPACE, ROLE_BINDING, Key, Object, is_terminating
+from tenantry.model.pointer import pointer
 from tenantry.testing.workload import Workload
 from tenantry.testing.world import Moment
 
@@ -91,6 +92,6 @@ def deliveries_of_tenants() -> Workload:
         safe=[delivers_what_is_declared, takes_the_source_last],
         ends=[has_what_is_declared],
         sources=documents(deployment_folder("knative") / "flux-tenants" / "source.yaml"),
-        destroys=lambda step: step.get("op") == "add" and LEAVING in str(step.get("path")).replace("~1", "/"),
+        destroys=lambda step: step.get("op") == "add" and step.get("path") == pointer("metadata", "annotations", LEAVING),
         watched=(NAMESPACE, ROLE_BINDING, GIT_REPOSITORY, KUSTOMIZATION, TENANT, EVENT),
     )
