@@ -28,6 +28,7 @@ from tenantry.model.kinds import (
     PROJECT_HELM_CHART,
     ROLE,
     ROLE_BINDING,
+    SECRET,
     Key,
     Object,
     key_of,
@@ -203,7 +204,12 @@ class Story:
             release = await self._api.get(HELM_RELEASE, self._names.release, self._system)
             if (live.get("status") or {}).get("status") != "Deployed" or release is None:
                 return ""
-            self._dashboard = await self._brought(release["spec"]["release"]["namespace"])
+            namespace = release["spec"]["release"]["namespace"]
+            # A project's chart is Deployed as soon as its dashboards are there: Helm may have more to install.
+            installed = f"owner=helm,name={self._names.release},status=deployed"
+            if not (await self._api.list(SECRET, namespace, label_selector=installed, metadata_only=True)).items:
+                return ""
+            self._dashboard = await self._brought(namespace)
             return f"Helm has installed {self._names.release}, with the namespaces of the project in its values"
 
         return Step(
