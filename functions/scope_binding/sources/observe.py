@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from scope_binding.sources.memory import decisive, place_of, state_of
@@ -92,15 +92,16 @@ async def observe_index(reader: Reader, most: int) -> IndexLook:
 
 async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset[str] | None) -> _MadeFrom:
     """Read the profile, and the places and tenants of these namespaces; None: of all."""
-    profile = await read_profile(reader)
     if namespaces is None:
+        profile = await read_profile(reader)
         places, tenants = await asyncio.gather(read_places(reader), _tenants(reader, profile))
         return _MadeFrom(profile, places, None, tenants)
-    looks = await asyncio.gather(*(_look(reader, index, each) for each in sorted(namespaces)))
-    served = looks[0][0].served.intersection(*(each.served for each, _ in looks))
-    sources = tuple(source for each, _ in looks for source in each.sources)
-    places = Places(served, sources, tuple(grant for each, _ in looks for grant in each.grants))
-    whole = frozenset(each for each, (_, is_whole) in zip(sorted(namespaces), looks, strict=True) if is_whole)
+    looks = asyncio.gather(*(_look(reader, index, each) for each in sorted(namespaces)))
+    profile, found = await asyncio.gather(read_profile(reader), looks)
+    served = found[0][0].served.intersection(*(each.served for each, _ in found))
+    sources = tuple(source for each, _ in found for source in each.sources)
+    places = Places(served, sources, tuple(grant for each, _ in found for grant in each.grants))
+    whole = frozenset(each for each, (_, is_whole) in zip(sorted(namespaces), found, strict=True) if is_whole)
     return _MadeFrom(profile, places, whole, None)
 
 
@@ -119,44 +120,60 @@ async def _look(reader: Reader, index: Object | None, namespace: str) -> tuple[P
 async def _shared_places(reader: Reader, index: Object | None, namespace: str) -> Places | None:
     """Those that the index has, that SourceGrants name and that woke the run; None where these are not few.
 
-    SourceGrants are as new as those that woke the run, and as what the index was made from; of later ones there are events.
+    SourceGrants that woke the run are as they are now, others as new as what the index was made from: of what happened to them
+    later there are events.
     """
-    causes = [each for each in reader.causes if each.namespace == namespace]
-    woken = await asyncio.gather(
-        *(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)
-    )
-    if index is None or any(each is None for each in woken):
-        return None  # since when one is gone nobody tells
-    reader.suffices(SOURCE_GRANT, [each["metadata"]["resourceVersion"] for each in (index, *woken) if each is not None])
-    kinds, grants = await asyncio.gather(
-        asyncio.gather(*(reader.preferred(each.group, each.kind) for each in SHARED_KINDS)),
-        reader.list(SOURCE_GRANT, namespace, keep=kept_grant),
-    )
-    served = {each.kind: each for each in kinds if each is not None}
-    names = {(each.kind, each.name) for each in causes if each.kind != SOURCE_GRANT.kind}
-    names |= {(kind_in(each), name_in(each)) for each in AccessEntries.of(index).granted if namespace_in(each) == namespace}
-    for grant in grants:
-        if (named := grant["spec"].get("sourceRef")) is None:
-            return None
-        names.add((named["kind"], named["name"]))
-    if len(names) > FEW_SOURCES or not all(kind in served for kind, _ in names):
+    if index is None:
         return None
-    # read now: what led to the owner may have been read before the index
-    found = await asyncio.gather(*(reader.get(served[kind], name, namespace, again=True) for kind, name in sorted(names)))
-    sources = tuple(kept_source(each) for each in found if each is not None)
-    return Places(frozenset(served), sources, tuple(grants))
+    kinds = await asyncio.gather(*(reader.preferred(each.group, each.kind) for each in SHARED_KINDS))
+    served = {each.kind: each for each in kinds if each is not None}
+    causes = [each for each in reader.causes if each.namespace == namespace]
+    first = {(each.kind, each.name) for each in causes if each.kind != SOURCE_GRANT.kind}
+    first |= {(kind_in(each), name_in(each)) for each in AccessEntries.of(index).granted if namespace_in(each) == namespace}
+
+    async def read(names: Iterable[tuple[str, str]]) -> list[Object | None]:
+        """Read now: what led to the owner may have been read before the index."""
+        return await asyncio.gather(*(reader.get(served[kind], name, namespace, again=True) for kind, name in sorted(names)))
+
+    if not _few(first, served):
+        return None
+    reader.suffices(SOURCE_GRANT, [index["metadata"]["resourceVersion"]])
+    grants, woken, sources = await asyncio.gather(
+        reader.list(SOURCE_GRANT, namespace, keep=kept_grant),
+        asyncio.gather(*(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)),
+        read(first),
+    )
+    if any(each is None for each in woken):
+        return None  # since when one is gone nobody tells
+    now = {each["metadata"]["name"]: each for each in grants}
+    now |= {each["metadata"]["name"]: kept_grant(each) for each in woken if each is not None}
+    references = [each["spec"].get("sourceRef") for each in now.values()]
+    if None in references:
+        return None
+    named = {(each["kind"], each["name"]) for each in references}
+    if not _few(first | named, served):
+        return None
+    sources += await read(named - first)
+    return Places(frozenset(served), tuple(kept_source(each) for each in sources if each is not None), tuple(now.values()))
+
+
+def _few(names: Collection[tuple[str, str]], served: Container[str]) -> bool:
+    return len(names) <= FEW_SOURCES and all(kind in served for kind, _ in names)
 
 
 def _concerned(reader: Reader, index: Object | None, most: int) -> frozenset[str] | None:
     """The namespaces whose carriers may have changed; None: any, or what changed elsewhere may find a place now."""
     entries = AccessEntries.of(index or {})
-    causes = reader.causes
-    if not reader.live or not causes or not entries.complete or is_nearly_full(entries, most):
+    if not _woken_by_carriers(reader) or not entries.complete or is_nearly_full(entries, most):
         return None
-    if not all((each.api_version.rpartition("/")[0], each.kind) in _IN_A_NAMESPACE for each in causes):
-        return None
-    found = frozenset(each.namespace for each in causes)
+    found = frozenset(each.namespace for each in reader.causes)
     return found if len(found) <= FEW_NAMESPACES else None
+
+
+def _woken_by_carriers(reader: Reader) -> bool:
+    """Whether sources and SourceGrants woke the run, and nothing else."""
+    causes = ((each.api_version.rpartition("/")[0], each.kind) for each in reader.causes)
+    return reader.live and bool(reader.causes) and _IN_A_NAMESPACE.issuperset(causes)
 
 
 async def read_places(reader: Reader, namespace: str = "") -> Places:
@@ -203,12 +220,14 @@ async def _tenants(reader: Reader, profile: Profile) -> Mapping[str, str]:
 
 
 async def observe_access(namespace: str, reader: Reader, most: int) -> AccessSeen:
-    """Read what is told of a namespace's carriers, and what was told already."""
-    index, profile, places = await asyncio.gather(
-        if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT)),
-        read_profile(reader),
-        read_places(reader, namespace),
+    """Read what is told of a namespace's carriers, and what was told already; of its sources those that may be concerned."""
+    index, profile = await asyncio.gather(
+        if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT)), read_profile(reader)
     )
+    if _woken_by_carriers(reader):
+        places, _ = await _look(reader, index, namespace)
+    else:
+        places = await read_places(reader, namespace)
     seen = AccessSeen(profile, places, index, most)
     if not tells(seen):
         return seen

@@ -155,12 +155,17 @@ class SourceAccess(Unit):
         live = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT))
         if live is None:
             return [[INDEX]]
-        if AccessEntries.of(live) == self._memory.planned:
+        entries = AccessEntries.of(live)
+        if entries == self._memory.planned:
             self._memory.version = live["metadata"]["resourceVersion"]
-        elif not self._is_ours(live):
+        elif not self._is_being_written(entries) and not self._is_ours(live):
             return [[INDEX]]
         elsewhere, self._elsewhere = self._elsewhere, set()
         return stage(Owner(TOLD, namespace) for namespace in sorted(elsewhere))
+
+    def _is_being_written(self, entries: AccessEntries) -> bool:
+        """Whether a run that is under way makes the index so: its event may come before the run has ended."""
+        return self._look is not None and self._look.seen.entries == entries
 
     @staticmethod
     def _is_ours(index: Object) -> bool:
