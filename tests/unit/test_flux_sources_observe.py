@@ -51,7 +51,8 @@ class Flux(Served):
         )
 
     async def list(self, kind: Kind, namespace: str = "", *parts: Any, **more: Any) -> Any:
-        self.listed.append(f"{kind.kind} {namespace}".rstrip())
+        since = f" since {more['not_older_than']}" if more.get("not_older_than") else ""
+        self.listed.append(f"{kind.kind} {namespace}{since}".rstrip())
         return await super().list(kind, namespace, *parts, **more)
 
     async def look(self, *causes: Key) -> IndexLook:
@@ -125,7 +126,23 @@ async def test_few_sources_are_read_by_name() -> None:
         flux.listed.clear()
         await flux.look(key_of(changed))
         assert len(flux.listed) == lists, flux.listed
-        assert all(each.endswith(" n") for each in flux.listed)
+        assert all(each.split()[1] == "n" for each in flux.listed)
+
+
+async def test_what_went_is_never_in_an_older_list() -> None:
+    """Nobody tells again that a SourceGrant went: all is read as it is now, also beside a namespace that is read by name."""
+    sources = [source(GIT, each, "s", [], {}) for each in NAMESPACES]
+    grants = [grant(each, "g", {"sourceRef": {"kind": "GitRepository", "name": "s"}}, [{"team": "x"}]) for each in NAMESPACES]
+    flux = Flux(*sources, *grants)
+    await flux.look()
+    del flux.objects[key_of(grants[0])]
+    flux.listed.clear()
+    assert (await flux.look(*map(key_of, grants))).seen.entries.granted == {f"GitRepository/{NAMESPACES[1]}/s"}
+    assert sorted(each for each in flux.listed if each.startswith("SourceGrant")) == [
+        "SourceGrant m since 5",
+        "SourceGrant n",
+        "SourceGrant n since 5",
+    ]
 
 
 @pytest.mark.parametrize("kind", [TENANCY_PROFILE, ACCESS_INDEX, NAMESPACE])

@@ -137,9 +137,8 @@ async def _shared_places(reader: Reader, index: Object | None, namespace: str) -
 
     if not _few(first, served):
         return None
-    reader.suffices(SOURCE_GRANT, [index["metadata"]["resourceVersion"]])
     grants, woken, sources = await asyncio.gather(
-        reader.list(SOURCE_GRANT, namespace, keep=kept_grant),
+        reader.list_since(SOURCE_GRANT, namespace, index["metadata"]["resourceVersion"], keep=kept_grant),
         asyncio.gather(*(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)),
         read(first),
     )

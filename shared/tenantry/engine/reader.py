@@ -363,13 +363,13 @@ class Reader:
         spec = {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups, "resourceAttributes": dict(attributes)}
         return await reviewed(self._api, spec)
 
-    def suffices(self, kind: Kind, versions: Iterable[str]) -> None:
-        """Lists of a kind that follow need be no newer than the newest of these resourceVersions, which costs them no wait.
+    async def list_since(self, kind: Kind, namespace: str, version: str, *, keep: Keep | None = None) -> builtins.list[Object]:
+        """All objects of a kind in a namespace, no older than a resourceVersion, which costs no wait.
 
-        What happened later must be an event of its own.  Versions are numbers, and one order for all kinds of a server.
+        What happened later must be an event of its own, and nothing is known by it: later lists are as new as ever.
         """
-        if numbers := [int(each) for each in versions if each.isdigit()]:
-            self.known.versions.setdefault(kind, str(max(numbers)))
+        listing = await self._api.list(kind, namespace, not_older_than=version, keep=keep)
+        return self._noted(kind, listing.items)
 
     def knows_only_part(self, kind: Kind, name: str, namespace: str = "") -> None:
         """Not all was looked at that an event of this object may ask for: it needs a run of its own.

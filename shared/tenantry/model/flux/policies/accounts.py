@@ -67,11 +67,7 @@ def _filled(applier: Applier, rules: list[dict[str, object]], profile: Profile) 
         mutations=[patch],
         # Without a spec there is nothing to add it to: the API server or the controller refuses that.
         # The fence of lock-enforcement would take what is filled in for a write of its own, and refuse a lock.
-        conditions=[
-            NOT_GOING,
-            {"name": "without-account", "expression": without},
-            {"name": "no-lock", "expression": f"!({LOCKS})"},
-        ],
+        conditions=[without, NOT_GOING, f"!({LOCKS})"],
     )
 
 
@@ -102,8 +98,7 @@ def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile,
         )
     variables = {"account": _tenants_account(profile)} if profile.pins_to_tenant else {}
     # Conditions are what most objects cost: of one that has an account nothing else is evaluated.
-    without = {"name": "without-account", "expression": _no_account(applier, "object")}
-    conditions = [NOT_GOING] if profile.pins_to_tenant else [NOT_GOING, without]
+    conditions = [NOT_GOING] if profile.pins_to_tenant else [_no_account(applier, "object"), NOT_GOING]
     return AdmissionPolicy(f"service-account-{applier.resource}", rules, validations, variables=variables, conditions=conditions)
 
 
@@ -127,7 +122,7 @@ def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile)
         f"target-namespace-{applier.resource}",
         rules,
         validations,
-        conditions=[NOT_GOING, {"name": "states-a-target", "expression": stated}],
+        conditions=[f"({stated})", NOT_GOING],
         variables=variables,
         takes_index=profile.allows_intra_tenant,
     )
@@ -139,5 +134,5 @@ def _kube_config(applier: Applier, rules: list[dict[str, object]]) -> AdmissionP
         f"kubeconfig-{applier.resource}",
         rules,
         [validation(same, "spec.kubeConfig: other clusters are not allowed here")],
-        conditions=[NOT_GOING, {"name": "states-a-kubeconfig", "expression": "object.?spec.?kubeConfig.hasValue()"}],
+        conditions=["object.?spec.?kubeConfig.hasValue()", NOT_GOING],
     )

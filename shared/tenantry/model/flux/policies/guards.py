@@ -38,6 +38,8 @@ def guard_policies(served: Served, profile: Profile) -> Iterator[AdmissionPolicy
         conditions=(),
     )
     yield from _managed(served)
+    is_index = f'request.resource.resource == "{ACCESS_INDEX.plural}"'
+    is_its_kind = f'oldObject.metadata.name == "{ACCESS_INDEX.plural}.{ACCESS_INDEX.group}"'
     yield AdmissionPolicy(
         "index-undeletable",
         [
@@ -51,13 +53,7 @@ def guard_policies(served: Served, profile: Profile) -> Iterator[AdmissionPolicy
                 "`tenantry profile apply`",
             )
         ],
-        conditions=[
-            {
-                "name": "index",
-                "expression": f'request.resource.resource == "{ACCESS_INDEX.plural}" || '
-                f'oldObject.metadata.name == "{ACCESS_INDEX.plural}.{ACCESS_INDEX.group}"',
-            }
-        ],
+        conditions=[f"{is_index} || {is_its_kind}"],
         everywhere=True,
     )
 

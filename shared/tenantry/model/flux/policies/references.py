@@ -80,14 +80,9 @@ def quarantine(consumer: Consumer, versions: tuple[str, ...], profile: Profile) 
         f"[{_stopping(stop)}]",
     ]
     patch = " + ".join(patches)
-    conditions = [
-        NOT_GOING,
-        {
-            "name": "names-other-namespaces-or-is-locked",
-            "expression": f"({names_others(consumer, 'object')}) || (oldObject != null && {is_marked('oldObject')})",
-        },
-    ]
-    stays = f"oldObject != null && {is_marked('oldObject')} && !{LOCKS_OR_PERSON}"
+    is_locked = f"oldObject != null && {is_marked('oldObject')}"
+    conditions = [NOT_GOING, f"(({names_others(consumer, 'object')}) || ({is_locked}))"]
+    stays = f"{is_locked} && !{LOCKS_OR_PERSON}"
     return AdmissionPolicy(
         f"quarantine-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
@@ -120,7 +115,7 @@ def lock_guard(consumer: Consumer, versions: tuple[str, ...]) -> AdmissionPolicy
                 'request.namespace + "; correct the reference, or ask the owner of the source for access"',
             )
         ],
-        conditions=[{"name": "locked", "expression": f"{text(LOCKED)} in oldObject.metadata.?annotations.orValue({{}})"}],
+        conditions=[f"{text(LOCKED)} in oldObject.metadata.?annotations.orValue({{}})"],
         variables={"changed": changed},
     )
 
