@@ -41,17 +41,19 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
     """Refuses new references that are denied; under Quarantine but those of objects that are locked already.
 
     What is allowed stands in the validation, not in a variable, whose fields the API server would not check.  So does who is not
-    concerned: a condition beside it would cost all others as much as the validation.
+    concerned: a condition beside it would cost all others as much as the validation.  The message is evaluated for all, too: of
+    most objects, which name no other namespace, nothing is looked at but that.
     """
     allowed = " && ".join(f"({each.all_allowed})" for each in _judged(consumer, profile))
     if quarantines:
         allowed = f"({allowed}) || ({is_marked('object')} && {is_stopped(consumer.stop, 'object')})"
-    allowed = f"has(object.metadata.deletionTimestamp) || {allowed}"
+    allowed = f"has(object.metadata.deletionTimestamp) || !variables.foreign || {allowed}"
     numbers = list(range(TOLD))
-    told = (
+    few = (
         f'{numbers}.filter(number, number < variables.refused.size()).map(number, variables.refused[number]).join("; ") + '
         f'(variables.refused.size() > {TOLD} ? "; and " + string(variables.refused.size() - {TOLD}) + " more" : "")'
     )
+    told = f'!variables.foreign ? "" : variables.refused.size() < 2 ? variables.refused.join("; ") : {few}'
     return AdmissionPolicy(
         f"references-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
@@ -161,10 +163,14 @@ class _Judged:
         return f"oldObject == null ? [] : {_names(self.reference, 'oldObject')}"
 
     @property
+    def unchanged(self) -> str:
+        """Whether an update leaves the field as it was: of a new object neither variable is worked out for it."""
+        return f"(oldObject != null && variables.named{self.number} == variables.before{self.number})"
+
+    @property
     def all_allowed(self) -> str:
         """Of an unchanged field without a look at each."""
-        unchanged = f"variables.named{self.number} == variables.before{self.number}"
-        return f"{unchanged} || {self.names}.all(key, {self.allowed})"
+        return f"{self.unchanged} || {self.names}.all(key, {self.allowed})"
 
     def refused(self, told: bool) -> str:
         """Sentences about those that are not allowed; ``told``: where it is known that not all are."""
@@ -173,10 +179,9 @@ class _Judged:
             if self.reference.access == "local"
             else '" is not shared with namespace " + request.namespace'
         )
-        unchanged = f"variables.named{self.number} == variables.before{self.number}"
         which = f"variables.single || !({self.allowed})" if told else f"!({self.allowed})"
         sentences = f"variables.named{self.number}.map(key, {which}, {text(self.reference.field + ': ')} + key + {why})"
-        return f"({unchanged} ? [] : {sentences})"
+        return f"({self.unchanged} ? [] : {sentences})"
 
 
 def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
@@ -196,7 +201,8 @@ def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
 def _variables(consumer: Consumer, profile: Profile, *, told: bool = False) -> dict[str, str]:
     """The sentences about new denied references, ``refused``, and what they are found by.
 
-    The API server evaluates a message also where nothing is denied: where it is ``told``, a single reference is not judged again.
+    The API server evaluates a message also where nothing is denied: where it is ``told``, a single reference is not judged again,
+    and ``foreign`` says whether there is any.
     """
     found: dict[str, str] = {}
     if _takes_index(consumer):
@@ -204,6 +210,8 @@ def _variables(consumer: Consumer, profile: Profile, *, told: bool = False) -> d
         if profile.allows_intra_tenant:
             found["tenant"] = f'namespaceObject.metadata.?labels[?{text(TENANT_LABEL)}].orValue("")'
     judged = _judged(consumer, profile)
+    if told:
+        found["foreign"] = names_others(consumer, "object")
     for each in judged:
         found[f"named{each.number}"] = each.names
         found[f"before{each.number}"] = each.before
