@@ -118,7 +118,7 @@ def shared(number: int) -> list[Object]:
 
 
 async def test_few_sources_are_read_by_name() -> None:
-    """No list but that of SourceGrants, which is as new as what woke the run; many sources are listed."""
+    """No list but that of SourceGrants, which is as new as the index; many sources are listed."""
     changed = grant("n", "g", {"sourceRef": {"kind": "GitRepository", "name": "s0"}}, [])
     for number, lists in ((FEW_SOURCES, 1), (FEW_SOURCES + 1, 1 + len(SHARED_KINDS))):
         flux = Flux(*shared(number), changed)

@@ -122,7 +122,7 @@ def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile)
         f"target-namespace-{applier.resource}",
         rules,
         validations,
-        conditions=[f"({stated})", NOT_GOING],
+        conditions=[stated, NOT_GOING],
         variables=variables,
         takes_index=profile.allows_intra_tenant,
     )

@@ -83,8 +83,7 @@ class AdmissionPolicy:
     """A policy with its binding, or a mutation with its binding; ``name`` is without `PREFIX`.
 
     ``conditions`` must all hold of what it is for.  ``takes_index``: it has the AccessIndex as its parameter; ``everywhere``: in
-    exempt namespaces, too.  ``label``: only for
-    what has this label or had it, which the API server finds without an expression.
+    exempt namespaces, too.  ``label``: only for what has this label or had it, which the API server finds without an expression.
     """
 
     name: str
@@ -112,7 +111,7 @@ class AdmissionPolicy:
             spec["matchConstraints"]["objectSelector"] = {"matchExpressions": [{"key": self.label, "operator": "Exists"}]}
         if self.conditions:
             # Of several the API server evaluates all, each at a price of its own, for every object.
-            spec["matchConditions"] = [{"name": "concerned", "expression": " && ".join(self.conditions)}]
+            spec["matchConditions"] = [{"name": "concerned", "expression": " && ".join(f"({each})" for each in self.conditions)}]
         if self.variables:
             spec["variables"] = [{"name": name, "expression": value} for name, value in self.variables.items()]
         if self.mutations:

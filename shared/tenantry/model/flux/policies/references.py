@@ -83,7 +83,7 @@ def quarantine(consumer: Consumer, versions: tuple[str, ...], profile: Profile) 
     ]
     patch = " + ".join(patches)
     is_locked = f"oldObject != null && {is_marked('oldObject')}"
-    conditions = [NOT_GOING, f"(({names_others(consumer, 'object')}) || ({is_locked}))"]
+    conditions = [NOT_GOING, f"({names_others(consumer, 'object')}) || ({is_locked})"]
     stays = f"{is_locked} && !{LOCKS_OR_PERSON}"
     return AdmissionPolicy(
         f"quarantine-{consumer.name}",
