@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from admitting import Admitting
 from flux_crds import install_flux
-from flux_figures import p99, timed, unbound, within
+from flux_figures import idle_machine, p99, timed, unbound, within
 from flux_guarding import GuardedLocks
 from flux_locking import KUSTOMIZATION, LOCKS, has_lock, is_locked, source_ref
 from flux_policing import APP1, FLUX, TEAM1, TEAM2, TWO, Policing, kustomization
@@ -58,6 +58,7 @@ async def test_admission_costs_little(enforced: Policing) -> None:
     users = {"local": TEAM1, "granted": TEAM2}
     for name, judged_body in bodies.items():
         await policing.admitted(judged_body, user=users[name])
+        await idle_machine()
         judged: list[float] = []
         free: list[float] = []
         for number in range(WARM + TIMES):
@@ -71,6 +72,7 @@ async def test_admission_costs_little(enforced: Policing) -> None:
     with_none: dict[str, list[float]] = {name: [] for name in bodies}
 
     async def block(into: dict[str, list[float]]) -> None:
+        await idle_machine()
         for number in range(WARM + BLOCK):
             for name, body in bodies.items():
                 spent = await timed(lambda body=body: policing.create(body), 201)  # type: ignore[misc]
@@ -94,6 +96,7 @@ async def test_the_index_is_written_soon_and_stored_small(
 ) -> None:
     """One selector for each grant, as the function writes it, with its managed fields."""
     spent = []
+    await idle_machine()
     async with await Api.connect(field_manager=MANAGER, kubeconfig=await identity("scope-binding-sources")) as api:
         for turn in range(30):
             read = {f"GitRepository/dev-team{at // 20:03}/app{at:05}": f"team=t{turn}wo" for at in range(number)}
@@ -141,6 +144,7 @@ async def test_a_revocation_counts_at_once(guarded: tuple[GuardedLocks, Knative]
         return (time.perf_counter() - began) * 1000
 
     await until(201)
+    await idle_machine()
     lags = []
     for _ in range(200):
         await flux.edit(SOURCE_GRANT, "g", owner, ("replace", "/spec/accessFrom", access_from({"team": "nobody"})))
@@ -172,12 +176,14 @@ async def test_many_consumers_are_locked_soon(guarded: tuple[GuardedLocks, Knati
     made = await each_of(placed, lambda place: consumer_of(flux, owner, *place))
     await running.drain()
     assert not any(has_lock(each) for each in made)
+    await idle_machine()
     began = time.perf_counter()
     places = asyncio.Semaphore(limits.WRITES_AT_ONCE)
     await asyncio.gather(*(marked(flux, each, places) for each in made))
     floor = time.perf_counter() - began
     await running.drain()
     since = (await flux.admin.list(KUSTOMIZATION, limit=1)).resource_version
+    await idle_machine()
     narrowed = ("replace", "/spec/accessFrom", access_from(others))
     await each_of(names, lambda name: flux.edit(SOURCE_GRANT, name, owner, narrowed))
     began = time.perf_counter()

@@ -359,13 +359,14 @@ async def test_shipped_manifests_take_no_grant_away(policing: Policing) -> None:
 
 async def test_superfluous_policies_are_named_and_taken_away_when_asked(policing: Policing) -> None:
     """What an older profile wanted stays until then."""
-    await policing.enforce(kubeConfig="Deny")
-    stored = await policing.admin.apply(TENANCY_PROFILE, obj(TENANCY_PROFILE, DEFAULT, spec={"profile": "multi-tenant"}))
+    await policing.enforce(serviceAccountMode="Default")
+    spec = {"profile": "multi-tenant", "serviceAccountMode": "Require"}
+    stored = await policing.admin.apply(TENANCY_PROFILE, obj(TENANCY_PROFILE, DEFAULT, spec=spec))
     profile = Profile.of(stored)
     superfluous = {
-        (kind, f"tenantry-kubeconfig-{each}")
-        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-        for each in ("kustomizations", "helmreleases")
+        (kind, f"tenantry-default-account-{each}")
+        for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+        for each in ("kustomizations", "helmreleases", "resourcesets")
     }
     for prune, word in ((False, "superfluous"), (True, "deleted")):
         rows = await apply_profile(policing.admin, profile, prune=prune)

@@ -80,7 +80,7 @@ def test_only_what_judges_by_the_index_takes_it() -> None:
     read = {"kustomizations.kustomize", "helmreleases.helm", "imageupdateautomations.image", "imagepolicies.image"}
     wanted = {f"references-{each}.toolkit.fluxcd.io" for each in read}
     wanted |= {"references-artifactgenerators.source.extensions.fluxcd.io"}
-    wanted |= {"target-namespace-kustomizations", "target-namespace-helmreleases"}
+    wanted |= {"delivery-kustomizations", "delivery-helmreleases"}
     assert takes == wanted
     plain = {name for (kind, name), each in made().items() if kind == POLICY and "paramKind" in each["spec"]}
     assert plain == {each for each in wanted if each.startswith("references")}
@@ -170,7 +170,7 @@ def test_without_mutations_accounts_are_required_and_denials_refused() -> None:
     older = Served(newest().resources, mutates=False)
     found = made(older, onDenied="Quarantine")
     assert names(found, MUTATION) == set()
-    assert "service-account-kustomizations" in names(found)
+    assert "delivery-kustomizations" in names(found)
     (refused,) = found[POLICY, "references-kustomizations.kustomize.toolkit.fluxcd.io"]["spec"]["validations"]
     assert "tenantry.dev/locked" not in refused["expression"]
     assert profile().account_mode(mutates=False) == "Require"

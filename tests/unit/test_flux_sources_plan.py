@@ -19,7 +19,7 @@ from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.names import ACCESS_FROM, ACCESS_INDEX, DEFAULT, SOURCE_GRANT, SOURCES
 from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object
-from tenantry.model.plan import Apply, Edit
+from tenantry.model.plan import Apply, Replace
 from tenantry.testing.objects import obj
 
 SERVED = frozenset({*SOURCES, "ImageRepository"})
@@ -102,9 +102,9 @@ def test_the_index_is_written_whole_on_what_was_read() -> None:
     assert made.wanted["spec"] == wanted
     live = index()
     (changed,) = plan_index(index_seen(live, NOBODY, found, 10, None, {})).writes()
-    assert isinstance(changed, Edit)
+    assert isinstance(changed, Replace)
     assert changed.live is live
-    assert list(changed.operations) == [{"op": "add", "path": "/spec", "value": wanted}]
+    assert changed.spec == wanted
     assert not list(plan_index(index_seen(index(**wanted), NOBODY, found, 10, None, {})).writes())
 
 

@@ -100,6 +100,7 @@ class AccessLocks(Unit):
                 observe=self._observe_locks,
                 plan=plan_locks,
                 accepts=LOCKS.__eq__,
+                leads=True,
                 ended=self._locked,
                 at_rest=lambda owner, _: self._looked_at(owner),
             ),

@@ -16,7 +16,7 @@ from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, INDEX_FULL, NEARLY_
 from tenantry.model.flux.profile import Profile
 from tenantry.model.kinds import Object, object_of
 from tenantry.model.names import field_manager
-from tenantry.model.plan import NOTHING, Apply, Edit, Plan, plan_of
+from tenantry.model.plan import NOTHING, Apply, Plan, Replace, plan_of
 
 MANAGER = field_manager(NAME)
 _LABELS = {"app.kubernetes.io/part-of": "tenantry", "app.kubernetes.io/name": NAME}
@@ -109,8 +109,7 @@ def plan_index(seen: IndexSeen) -> Plan:
         return plan_of(Apply(ACCESS_INDEX, body, None, create_only=True))
     if seen.entries == seen.before:
         return NOTHING
-    step = {"op": "add", "path": "/spec", "value": seen.entries.spec()}
-    return plan_of(Edit(ACCESS_INDEX, seen.index, (step,)))
+    return plan_of(Replace(ACCESS_INDEX, seen.index, seen.entries.spec()))
 
 
 def unserved(seen: IndexSeen) -> frozenset[str]:

@@ -332,6 +332,11 @@ class Api(Wire):
         query = {"fieldManager": manager or self.field_manager, **({"dryRun": "All"} if dry_run else {})}
         return self._kept(kind, await self.request("POST", path, query, body))
 
+    async def replace(self, kind: Kind, body: Object) -> Object:
+        """Update all of an object, which has the uid and resourceVersion that it is replaced at: `ConflictError` at any other."""
+        path = kind.path(body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        return self._kept(kind, await self.request("PUT", path, {"fieldManager": self.field_manager}, body))
+
     async def json_patch(
         self,
         kind: Kind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from tenantry.api import Api
 from tenantry.engine.snapshot import Lists, Snapshot
@@ -14,16 +14,23 @@ from tenantry.engine.unit import Owner, Unit
 log = logging.getLogger("tenantry")
 
 
-async def due(unit: Unit, api: Api, lists: Lists | None, busy: Container[str]) -> list[Owner]:
+async def due(unit: Unit, api: Api, lists: Lists | None, busy: Container[str], *, led: bool) -> list[Owner]:
     """The owners that a snapshot shows not to be as declared, and those that ran when it was begun.
 
-    ``busy`` has these as they are called among those of all units, ``<unit>:<owner>``.
+    ``busy`` has these as they are called among those of all units, ``<unit>:<owner>``.  Where any of those that lead are due,
+    and have not ``led`` yet, they are all.
 
     Raises:
         ApiError: a list could not be read.
     """
     snapshot = await Snapshot.take(api, unit.prefetch(), lists)
-    owners = list(await unit.sweep(snapshot))
+    owners = await unit.sweep(snapshot)
+    leading = [] if led else [each for each in owners if each.type in unit.handlers and unit.handlers[each.type].leads]
+    first = await _due_of(leading, unit, snapshot, api, busy)
+    return first or await _due_of([each for each in owners if each not in leading], unit, snapshot, api, busy)
+
+
+async def _due_of(owners: Sequence[Owner], unit: Unit, snapshot: Snapshot, api: Api, busy: Container[str]) -> list[Owner]:
     found: list[Owner] = []
     for start in range(0, len(owners), PARALLEL):
         some = owners[start : start + PARALLEL]

@@ -362,12 +362,13 @@ class Engine:
         verdicts: list[Verdict] = []
         asked = replace(ask, verify=False)
         stuck: set[Owner] = set()
+        led = False
         for _ in range(ATTEMPTS):
             try:
                 if await stands_aside(unit, self._api):
                     break
                 busy = self._flight.busy()  # they may write what they read before the lists: run again
-                found = await due(unit, self._api, lists, busy)
+                found = await due(unit, self._api, lists, busy, led=led)
                 todo = [owner for owner in found if owner not in stuck]
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])
@@ -380,7 +381,8 @@ class Engine:
             done = await in_parallel(todo, lambda owner: self._run(unit, owner, asked, {}))
             verdicts += done
             stuck |= {owner for owner, verdict in zip(todo, done, strict=True) if verdict.status != 204 or not verdict.complete}
-            if not any(verdict.writes for verdict in done):
+            leads, led = not led and all(unit.handlers[owner.type].leads for owner in todo), True
+            if not leads and not any(verdict.writes for verdict in done):
                 break
         return worst(verdicts)
 

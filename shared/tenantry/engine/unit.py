@@ -116,6 +116,8 @@ class Handler(Generic[Observed]):
     written but the report."""
     told_next: bool = False
     """Whether an owner of the next stage tells what was refused for want of a right: then that stage runs although it was."""
+    leads: bool = False
+    """Whether in a sweep, where the owner is due, its run comes before anything else is planned; then lists are read anew."""
     rests_on_reads: bool = False
     """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
     is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run

@@ -47,6 +47,7 @@ from tenantry.model.plan import (
     Refusal,
     RemoveFinalizers,
     RemoveLabel,
+    Replace,
     Write,
 )
 from tenantry.model.pointer import pointer
@@ -94,6 +95,7 @@ class Writer:
             RemoveLabel: self._remove_label,
             RemoveFinalizers: self._remove_finalizers,
             Edit: self._edit,
+            Replace: self._replace,
             PutBack: self._put_back,
         }
 
@@ -238,6 +240,11 @@ class Writer:
     async def _edit(self, write: Edit) -> Object:
         same = ("uid", "resourceVersion")
         return await self._patch(write.kind, write.live, same, *map(dict, write.operations), subresource=write.subresource)
+
+    async def _replace(self, write: Replace) -> Object:
+        # Without managed fields they stay as they are, but for those of this update.
+        metadata = {part: value for part, value in write.live["metadata"].items() if part != "managedFields"}
+        return await self._api.replace(write.kind, {**write.live, "metadata": metadata, "spec": write.spec})
 
     async def _patch(self, kind: Kind, live: Object, same: Iterable[str], *operations: Object, subresource: str = "") -> Object:
         """A JSON patch of an object whose metadata still have these values."""

@@ -159,6 +159,23 @@ class Edit(_OfLive):
 
 
 @dataclass(frozen=True, slots=True)
+class Replace(_OfLive):
+    """Make the spec of an object of ours this one by an update of all of it, on exactly the state that was observed.
+
+    For what is large and whole: the API server reads a JSON patch of it, and what becomes of the object, once more.
+    ``live`` has all of its metadata.
+    """
+
+    spec: Object
+    event: KubernetesEvent | None = None
+
+    def change(self, manager: str) -> Change | None:
+        """An update, where the spec is another one."""
+        del manager
+        return Change("update", self, Difference(changed=("spec",))) if self.spec != self.live.get("spec") else None
+
+
+@dataclass(frozen=True, slots=True)
 class PutBack:
     """Make some fields of somebody's object what they were, and own none of them afterwards.
 
@@ -188,7 +205,7 @@ class PutBack:
         return Change("update", self, Difference(changed=self.fields))
 
 
-Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit | PutBack
+Write = Apply | Delete | RemoveLabel | RemoveFinalizers | Edit | Replace | PutBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +277,7 @@ class Plan:
 
     def made(self) -> frozenset[Key]:
         """The objects that it makes or changes, whether they are so already or not."""
-        return frozenset(write.key for write in self.writes() if isinstance(write, Apply | PutBack | Edit))
+        return frozenset(write.key for write in self.writes() if isinstance(write, Apply | PutBack | Edit | Replace))
 
     def changes(self, manager: str) -> list[Change]:
         """What would really be written under this field manager, in order."""

@@ -22,7 +22,7 @@ from tenantry.testing.workload import Workload, load_workload
 
 SAMPLE = 120
 SETTLE_S = 25.0
-AIMS = {"write-the-index-blindly": ("another replica", "patch accessindices ")}
+AIMS = {"write-the-index-blindly": ("another replica", "update accessindices ")}
 """Bugs that show where one sort of request is disturbed in one way: of that a part spread over the matrix has too little.
 They are looked for by these words of a perturbation's name and of a target."""
 

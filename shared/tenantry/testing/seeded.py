@@ -345,14 +345,15 @@ def write_the_index_blindly() -> None:
     """The AccessIndex is written whatever it has become since it was read: who was slower has the last word."""
     from tenantry.engine.write import Writer
 
-    edit = Writer._edit
+    replace_whole = Writer._replace
 
     async def blind(self: Any, write: Any) -> Any:
         if write.kind.kind != "AccessIndex":
-            return await edit(self, write)
-        return await self._api.json_patch(write.kind, write.live["metadata"]["name"], "", list(write.operations))
+            return await replace_whole(self, write)
+        metadata = {part: value for part, value in write.live["metadata"].items() if part != "resourceVersion"}
+        return await replace_whole(self, replace(write, live={**write.live, "metadata": metadata}))
 
-    Writer._edit = blind  # type: ignore[method-assign]
+    Writer._replace = blind  # type: ignore[method-assign]
 
 
 @bug("lock-enforcement-access")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tenantry.model.flux.consumers import HELM_GROUP, KUSTOMIZE_GROUP, OPERATOR_GROUP
 from tenantry.model.flux.names import ACCOUNT_LABEL, TENANT_LABEL
 from tenantry.model.flux.policies.parts import LOCKS, NOT_GOING, WRITES, AdmissionPolicy, rule, text, validation
 from tenantry.model.flux.profile import AccountMode, Profile
+from tenantry.model.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +29,43 @@ APPLIERS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One of the things that are judged; ``concerned``: an expression of which objects, empty for all."""
+
+    validations: Sequence[Object]
+    concerned: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    takes_index: bool = False
+
+
 def account_policies(
     applier: Applier, versions: tuple[str, ...], profile: Profile, *, mutates: bool
 ) -> Iterator[AdmissionPolicy]:
-    """Those of one kind; ``mutates``: the server has mutations, and they are to be used."""
+    """Those of one kind; ``mutates``: the server has mutations, and they are to be used.
+
+    Account, targets and kubeconfig are one policy: most objects end at its condition, and each policy has a price of its own.
+    """
     rules = [rule(applier.group, versions, [applier.resource], WRITES)]
     mode = profile.account_mode(mutates=mutates)
     if mode == "Default" and not profile.is_audit:
         yield _filled(applier, rules, profile)
-    if (judged := _account(applier, rules, profile, mode)).validations:
-        yield judged
+    judged = [_account(applier, profile, mode)]
     if applier.targets:
-        yield _targets(applier, rules, profile)
+        judged.append(_targets(applier, profile))
     if applier.has_kube_config and profile.denies_kube_config:
-        yield _kube_config(applier, rules)
+        judged.append(_KUBE_CONFIG)
+    judged = [each for each in judged if each.validations]
+    if judged:
+        concerned = [each.concerned for each in judged]
+        yield AdmissionPolicy(
+            f"delivery-{applier.resource}",
+            rules,
+            [one for each in judged for one in each.validations],
+            conditions=[*([" || ".join(concerned)] if all(concerned) else []), NOT_GOING],
+            variables={name: value for each in judged for name, value in each.variables.items()},
+            takes_index=any(each.takes_index for each in judged),
+        )
 
 
 def _no_account(applier: Applier, of: str) -> str:
@@ -71,7 +95,7 @@ def _filled(applier: Applier, rules: list[dict[str, object]], profile: Profile) 
     )
 
 
-def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile, mode: AccountMode) -> AdmissionPolicy:
+def _account(applier: Applier, profile: Profile, mode: AccountMode) -> _Judged:
     """Behind the mutation; in Audit what it would fill is not told."""
     validations = []
     if mode == "Require" or (mode == "Default" and not profile.is_audit):
@@ -97,12 +121,10 @@ def _account(applier: Applier, rules: list[dict[str, object]], profile: Profile,
             )
         )
     variables = {"account": _tenants_account(profile)} if profile.pins_to_tenant else {}
-    # Conditions are what most objects cost: of one that has an account nothing else is evaluated.
-    conditions = [NOT_GOING] if profile.pins_to_tenant else [_no_account(applier, "object"), NOT_GOING]
-    return AdmissionPolicy(f"service-account-{applier.resource}", rules, validations, variables=variables, conditions=conditions)
+    return _Judged(validations, "" if profile.pins_to_tenant else _no_account(applier, "object"), variables)
 
 
-def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile) -> AdmissionPolicy:
+def _targets(applier: Applier, profile: Profile) -> _Judged:
     variables = {}
     if profile.allows_intra_tenant:
         variables["tenant"] = f'namespaceObject.metadata.?labels[?{text(TENANT_LABEL)}].orValue("")'
@@ -118,21 +140,16 @@ def _targets(applier: Applier, rules: list[dict[str, object]], profile: Profile)
         message = f"spec.{target}: only the namespace of the object"
         validations.append(validation(allowed, message, f'"spec.{target}: " + {named} + ": only namespace " + request.namespace'))
     stated = " || ".join(f'object.?spec.?{target}.orValue("") != ""' for target in applier.targets)
-    return AdmissionPolicy(
-        f"target-namespace-{applier.resource}",
-        rules,
-        validations,
-        conditions=[stated, NOT_GOING],
-        variables=variables,
-        takes_index=profile.allows_intra_tenant,
-    )
+    return _Judged(validations, stated, variables, takes_index=profile.allows_intra_tenant)
 
 
-def _kube_config(applier: Applier, rules: list[dict[str, object]]) -> AdmissionPolicy:
-    same = "(oldObject != null && oldObject.?spec.?kubeConfig == object.?spec.?kubeConfig)"
-    return AdmissionPolicy(
-        f"kubeconfig-{applier.resource}",
-        rules,
-        [validation(same, "spec.kubeConfig: other clusters are not allowed here")],
-        conditions=["object.?spec.?kubeConfig.hasValue()", NOT_GOING],
-    )
+_HAS_KUBE_CONFIG = "object.?spec.?kubeConfig.hasValue()"
+_KUBE_CONFIG = _Judged(
+    [
+        validation(
+            f"!{_HAS_KUBE_CONFIG} || (oldObject != null && oldObject.?spec.?kubeConfig == object.?spec.?kubeConfig)",
+            "spec.kubeConfig: other clusters are not allowed here",
+        )
+    ],
+    _HAS_KUBE_CONFIG,
+)

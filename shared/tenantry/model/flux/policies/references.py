@@ -29,7 +29,7 @@ from tenantry.model.pointer import pointer
 ANNOTATIONS = ("metadata", "annotations")
 TOLD = 10
 """How many denied references a message names."""
-_FOREIGN = '{named} != "" && {named} != request.namespace'
+_FOREIGN = '!({named} in ["", request.namespace])'
 _MATCHES = '{grants}[?key].orValue("").split("|").exists(selector, selector.split(",").all(pair, pair in variables.labels))'
 _LABELS = (
     '(["*"] + namespaceObject.metadata.?labels.orValue({}).map(key, key + "=" + namespaceObject.metadata.labels[key]))'
@@ -41,25 +41,27 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
     """Refuses new references that are denied; under Quarantine but those of objects that are locked already.
 
     What is allowed stands in the validation, not in a variable, whose fields the API server would not check.  So does who is not
-    concerned: a condition beside it would cost all others as much as the validation.  The message is evaluated for all, too: of
-    most objects, which name no other namespace, nothing is looked at but that.
+    concerned: a condition beside it would cost all others as much as the validation.  Each variable costs as much as a look at a
+    reference, and the message is evaluated for all, too: of most objects, which name one other namespace or none, it needs none.
     """
-    allowed = " && ".join(f"({each.all_allowed})" for each in _judged(consumer, profile))
+    judged = _judged(consumer, profile)
+    allowed = " && ".join(f"({each.all_allowed})" for each in judged)
     if quarantines:
         allowed = f"({allowed}) || ({is_marked('object')} && {is_stopped(consumer.stop, 'object')})"
-    allowed = f"has(object.metadata.deletionTimestamp) || !variables.foreign || {allowed}"
+    allowed = f"has(object.metadata.deletionTimestamp) || {allowed}"
     numbers = list(range(TOLD))
-    few = (
+    several = (
         f'{numbers}.filter(number, number < variables.refused.size()).map(number, variables.refused[number]).join("; ") + '
         f'(variables.refused.size() > {TOLD} ? "; and " + string(variables.refused.size() - {TOLD}) + " more" : "")'
     )
-    told = f'!variables.foreign ? "" : variables.refused.size() < 2 ? variables.refused.join("; ") : {few}'
+    named = " + ".join(each.sentences for each in judged)
+    told = f'[{named}].map(named, named.size() < 2 ? named.join("") : {several})[0]'
     return AdmissionPolicy(
         f"references-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
         [validation(allowed, "a reference to another namespace is denied", told)],
         conditions=(),
-        variables=_variables(consumer, profile, told=True),
+        variables=_variables(consumer, profile),
         takes_index=_takes_index(consumer),
     )
 
@@ -164,24 +166,32 @@ class _Judged:
 
     @property
     def unchanged(self) -> str:
-        """Whether an update leaves the field as it was: of a new object neither variable is worked out for it."""
-        return f"(oldObject != null && variables.named{self.number} == variables.before{self.number})"
+        """Whether an update leaves the field as it was."""
+        new, old = (optional(of, self.reference.path.partition("[]")[0]) for of in ("object", "oldObject"))
+        return f"(oldObject != null && {new} == {old})"
 
     @property
     def all_allowed(self) -> str:
         """Of an unchanged field without a look at each."""
         return f"{self.unchanged} || {self.names}.all(key, {self.allowed})"
 
-    def refused(self, told: bool) -> str:
-        """Sentences about those that are not allowed; ``told``: where it is known that not all are."""
-        why = (
-            '" is in another namespace, and must be in namespace " + request.namespace'
-            if self.reference.access == "local"
-            else '" is not shared with namespace " + request.namespace'
-        )
-        which = f"variables.single || !({self.allowed})" if told else f"!({self.allowed})"
-        sentences = f"variables.named{self.number}.map(key, {which}, {text(self.reference.field + ': ')} + key + {why})"
-        return f"({self.unchanged} ? [] : {sentences})"
+    @property
+    def sentences(self) -> str:
+        """What would be told of each reference to another namespace."""
+        sentence = f"{text(self.reference.field + ': ')} + {_key(self.reference)} + {self._why}"
+        return f"{_items(self.reference, 'object')}.map(each, {_foreign(self.reference)}, {sentence})"
+
+    @property
+    def refused(self) -> str:
+        """What is told of those that are not allowed."""
+        sentence = f"{text(self.reference.field + ': ')} + key + {self._why}"
+        return f"({self.unchanged} ? [] : variables.named{self.number}.map(key, !({self.allowed}), {sentence}))"
+
+    @property
+    def _why(self) -> str:
+        if self.reference.access == "local":
+            return '" is in another namespace, and must be in namespace " + request.namespace'
+        return '" is not shared with namespace " + request.namespace'
 
 
 def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
@@ -198,26 +208,18 @@ def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
     return found
 
 
-def _variables(consumer: Consumer, profile: Profile, *, told: bool = False) -> dict[str, str]:
-    """The sentences about new denied references, ``refused``, and what they are found by.
-
-    The API server evaluates a message also where nothing is denied: where it is ``told``, a single reference is not judged again,
-    and ``foreign`` says whether there is any.
-    """
+def _variables(consumer: Consumer, profile: Profile) -> dict[str, str]:
+    """The sentences about new denied references, ``refused``, and what they are found by."""
     found: dict[str, str] = {}
     if _takes_index(consumer):
         found["labels"] = _LABELS
         if profile.allows_intra_tenant:
             found["tenant"] = f'namespaceObject.metadata.?labels[?{text(TENANT_LABEL)}].orValue("")'
     judged = _judged(consumer, profile)
-    if told:
-        found["foreign"] = names_others(consumer, "object")
     for each in judged:
         found[f"named{each.number}"] = each.names
         found[f"before{each.number}"] = each.before
-    if told:
-        found["single"] = " + ".join(f"variables.named{each.number}.size()" for each in judged) + " == 1"
-    found["refused"] = " + ".join(each.refused(told) for each in judged)
+    found["refused"] = " + ".join(each.refused for each in judged)
     return found
 
 
@@ -243,12 +245,16 @@ def _foreign(reference: Reference) -> str:
     return _FOREIGN.format(named=_namespace(reference))
 
 
-def _names(reference: Reference, of: str) -> str:
-    """The keys of the references to other namespaces, as the index has them."""
+def _key(reference: Reference) -> str:
+    """The key of the reference in ``each``, as the index has it."""
     kind = text(f"{reference.kind}/") if reference.kind else f'{_part(reference, "kind")} + "/"'
     # By ``dyn``: a selector of objects may have no name.
-    key = f'{kind} + {_namespace(reference)} + "/" + {_part(reference, "name", "*", "dyn(each)")}'
-    return f"{_items(reference, of)}.map(each, {_foreign(reference)}, {key})"
+    return f'{kind} + {_namespace(reference)} + "/" + {_part(reference, "name", "*", "dyn(each)")}'
+
+
+def _names(reference: Reference, of: str) -> str:
+    """The keys of the references to other namespaces."""
+    return f"{_items(reference, of)}.map(each, {_foreign(reference)}, {_key(reference)})"
 
 
 def _stopping(stop: Stop) -> str:
