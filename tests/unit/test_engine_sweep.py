@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
-from engine_units import AWAY, MANY, Deaf, Sent, Still, Stub, failing, key, look, make, settle, sweep, until
+from engine_units import AWAY, MANY, Act, Deaf, Sent, Still, Stub, failing, key, look, make, settle, sweep, until
 from owning import owner
 
 from tenantry.api.errors import TransientError
 from tenantry.engine import Verdict, engine
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
-from tenantry.engine.unit import EVERY, Owner, Stages
+from tenantry.engine.unit import EVERY, Handler, Owner, Stages
 from tenantry.model.kinds import Key, Kind, Object
 
 
@@ -89,6 +90,38 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
     verdict = await make(unit, api=Writing()).sweep()
     assert (verdict.status, verdict.writes) == (204, 1)
     assert sorted(unit.log) == ["+o/1", "+o/2", "+o/2", "-o/1", "-o/2", "-o/2"]
+
+
+class Led(Still):
+    """A unit of whose owners ``p`` lead; what a snapshot is asked for is noted, too."""
+
+    @property
+    def handlers(self) -> Mapping[str, Handler[Any]]:
+        made = super().handlers
+        return {**made, "p": replace(made["p"], leads=True)}
+
+    async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
+        if isinstance(reader, Snapshot):
+            self.log.append(f"?{of}")
+        return await super().observe(of, reader)
+
+
+@pytest.mark.parametrize(("act", "status"), [(None, 204), (failing({"p/1": AWAY}), 503)])
+async def test_who_leads_runs_before_anybody_else_is_planned(act: Act | None, status: int) -> None:
+    """Once in a sweep, and the others are looked at after it whatever became of it."""
+    unit = Led((("p/1", "o/1", "o/2"),), act, due=frozenset({"p/1", "o/1"}))
+    assert (await make(unit).sweep()).status == status
+    assert unit.log[:3] == ["?p/1", "+p/1", "-p/1"]
+    assert sorted(unit.log[3:6]) == ["?o/1", "?o/2", "?p/1"]
+    assert unit.log.count("+o/1") == 1
+    assert unit.log.count("+p/1") == (2 if act is None else 1)
+
+
+async def test_who_leads_and_is_not_due_is_not_run() -> None:
+    """Then a sweep takes one look, as without it."""
+    unit = Led((("p/1", "o/1", "o/2"),), due=frozenset({"o/1"}))
+    assert await make(unit).sweep() == Verdict(204, "nothing to do")
+    assert unit.log == ["?p/1", "?o/1", "?o/2", "+o/1", "-o/1"]
 
 
 async def test_a_sweep_lets_events_through() -> None:

@@ -54,7 +54,8 @@ def namespace(of: Paas, suffix: str = "argocd", *, finalizers: Sequence[str] = H
 
 
 def stored(body: Object, version: str = "7") -> Object:
-    return {**body, "metadata": {**body["metadata"], "uid": "b", "resourceVersion": version}}
+    written = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {}}
+    return {**body, "metadata": {**body["metadata"], "uid": "b", "resourceVersion": version, "managedFields": [written]}}
 
 
 def bound(*subjects: tuple[str, str], role: str = ROLE) -> Object:

@@ -36,10 +36,13 @@ def stored(name: str = "my", created: str = "2026-01-02T00:00:00Z", **spec: Any)
     return object_of(PAAS, {**metadata, "finalizers": [RIGHTS_FINALIZER]}, spec=spec, status={"conditions": [told]})
 
 
+WRITTEN = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {}}
+
+
 def group(name: str, paas: str = "my", users: Sequence[str] = ("me",)) -> Object:
     labels, annotations = marked(paas, f"uid-{paas}")
     metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels, "annotations": annotations}
-    return object_of(GROUP, metadata, users=list(users))
+    return object_of(GROUP, {**metadata, "managedFields": [WRITTEN]}, users=list(users))
 
 
 def subjects(*names: str) -> list[Object]:
@@ -48,7 +51,7 @@ def subjects(*names: str) -> list[Object]:
 
 def binding(role: str, *names: str, namespace: str = "my-a", uid: str = "uid-my") -> Object:
     labels, annotations = marked("my", uid)
-    metadata = {"name": f"paas-{role}", "namespace": namespace, "uid": role, "resourceVersion": "1"}
+    metadata = {"name": f"paas-{role}", "namespace": namespace, "uid": role, "resourceVersion": "1", "managedFields": [WRITTEN]}
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}
     return object_of(
         ROLE_BINDING, {**metadata, "labels": labels, "annotations": annotations}, roleRef=reference, subjects=subjects(*names)
@@ -317,6 +320,14 @@ def test_what_stands_as_declared_is_not_written() -> None:
     """Nor is it when it is looked at again."""
     found = seen({"groups": {"us": {"users": ["me"]}, "q": {"query": "CN=q"}}}, binding("view", "my-us", "q"))
     assert needed(plan_paas(found)) == []
+
+
+def test_what_somebody_put_in_the_place_of_ours_is_written_once() -> None:
+    """It has our marks and is equal, and nothing of it is ours: it could not be given up."""
+    found = seen({"groups": {"us": {"users": ["me"]}, "q": {"query": "CN=q"}}}, binding("view", "my-us", "q"))
+    (live,) = found.bindings
+    live["metadata"]["managedFields"] = [{**WRITTEN, "manager": "kubectl-create"}]
+    assert needed(plan_paas(found)) == [["update RoleBinding my-a/paas-view: ~ metadata.managedFields"]]
 
 
 # -- what is told ----------------------------------------------------------------------------------------------------

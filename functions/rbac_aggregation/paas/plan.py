@@ -102,7 +102,7 @@ def _groups(seen: Seen, paas: Paas) -> Stage:
     for claim in seen.claims.values():
         live = seen.groups.get(claim.name)
         if claim.wants_object and not is_terminating(live) and (live is not None or seen.config is not None):
-            made.append(Apply(GROUP, wanted_group(seen, paas, claim, live), live, create_only=True, manager=MANAGER))
+            made.append(Apply(GROUP, wanted_group(seen, paas, claim, live), live, create_only=True, manager=MANAGER, adopts=True))
     return made
 
 
@@ -144,7 +144,7 @@ def _in_namespaces(seen: Seen, paas: Paas) -> dict[str, tuple[Stage, Stage]]:
             first.append(Delete(ROLE_BINDING, there))  # it never changes: the next look makes it anew (p-114)
             continue
         body = wanted_binding(seen, paas, key, wanted, there)
-        write = Apply(ROLE_BINDING, body, there, create_only=True, manager=MANAGER)
+        write = Apply(ROLE_BINDING, body, there, create_only=True, manager=MANAGER, adopts=True)
         if write.change(MANAGER) is not None:
             (then if there is not None and _names(body) <= _names(there) else first).append(write)
     for key, each in sorted(live.items()):

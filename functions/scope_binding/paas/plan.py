@@ -102,7 +102,7 @@ def _shared(seen: RoleSeen, wanted: Mapping[Subject, Paas]) -> Iterator[Write]:
         if live is not None:
             # Lists of subjects are replaced whole: what another process wrote since we looked must not be lost.
             body["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
-        yield Apply(CLUSTER_ROLE_BINDING, body, live, create_only=True, event=event, manager=MANAGER)
+        yield Apply(CLUSTER_ROLE_BINDING, body, live, create_only=True, event=event, manager=MANAGER, adopts=True)
 
 
 def _local(seen: RoleSeen, wanted: Mapping[Subject, Paas]) -> Iterator[Write]:
@@ -127,7 +127,7 @@ def _local(seen: RoleSeen, wanted: Mapping[Subject, Paas]) -> Iterator[Write]:
         if found is None or (is_local(found, seen.role, paas.uid) and leads_to(found, seen.role)):
             body = local_binding(seen.role, namespace, subjects, paas, seen.config)
             event = KubernetesEvent(found or body, "PermissionsChanged", f"{len(subjects)} ServiceAccounts are bound", "Bind")
-            yield Apply(ROLE_BINDING, body, found, create_only=True, event=event, manager=MANAGER)
+            yield Apply(ROLE_BINDING, body, found, create_only=True, event=event, manager=MANAGER, adopts=True)
 
 
 # -- a Paas ------------------------------------------------------------------------------------------------

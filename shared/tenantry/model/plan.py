@@ -52,7 +52,8 @@ class Apply:
     ``event`` is recorded when the apply is really needed: after it, or before it for a status, so that a
     condition never stands without its Event.  ``manager`` is the field manager where two units of one
     function write one object: each owns, and gives up, fields of its own.  Without ``stamp`` conditions get no
-    ``lastTransitionTime``, for kinds of others whose schema knows none.
+    ``lastTransitionTime``, for kinds of others whose schema knows none.  ``adopts``: an object that is ours by its marks, and of
+    which our manager owns nothing, is written once although it is equal: somebody made it in the place of ours.
     """
 
     kind: Kind
@@ -63,6 +64,7 @@ class Apply:
     event: KubernetesEvent | None = None
     manager: str = ""
     stamp: bool = True
+    adopts: bool = False
 
     @property
     def key(self) -> Key:
@@ -71,7 +73,10 @@ class Apply:
 
     def change(self, manager: str) -> Change | None:
         """What of it is really needed, under this field manager where the write names none; None: nothing."""
-        why = difference(self.wanted, self.live, manager=self.manager or manager, subresource=self.subresource)
+        manager = self.manager or manager
+        why = difference(self.wanted, self.live, manager=manager, subresource=self.subresource)
+        if why is None and self.adopts and self.live is not None and not entries_of(self.live, manager, self.subresource):
+            why = Difference(changed=("metadata.managedFields",))
         if why is None:
             return None
         return Change("status" if self.subresource else "create" if why.created else "update", self, why)
