@@ -112,6 +112,11 @@ def tells(obj: Object) -> bool:
     return obj.get("type") == "Warning" if obj["kind"] == EVENT.kind else obj["kind"] == SOURCE_GRANT.kind and not is_well(obj)
 
 
+def is_index_replaced(body: Object) -> bool:
+    """An index that is written over may have lost something."""
+    return body.get("kind") == ACCESS_INDEX.kind and "resourceVersion" in body["metadata"]
+
+
 def grants_of_sources() -> Workload:
     """A workload of scope-binding for sources, without scenarios."""
     return of_flux(
@@ -127,6 +132,6 @@ def grants_of_sources() -> Workload:
             says_what_is_in_force,
         ],
         ends=[index_is_as_declared],
-        destroys=lambda step: step.get("path") == "/spec",  # an index that is written may have lost something
+        destroys=is_index_replaced,
         watched=(SOURCE_GRANT, GIT_REPOSITORY),
     )
