@@ -254,6 +254,17 @@ def test_a_group_goes_after_its_bindings() -> None:
     }
 
 
+def test_that_no_binding_names_a_group_is_looked_at_twice() -> None:
+    """p-174: a list of before, in which the binding is not there yet, lets no Group go before it."""
+    spec = {"groups": {"us": {"users": ["me"]}}}
+    groups = {"my-us": group("my-us"), "my-them": group("my-them")}
+    now, before = (seen(spec, *found, groups=groups) for found in ([binding("view", "my-them", "my-us")], []))
+    shrinks, stale = doubtful(now, plan_paas(now)), doubtful(before, plan_paas(before))
+    assert ("Delete", key_in(GROUP, "my-them", "")) in shrinks & stale
+    assert not stale <= shrinks
+    assert not shrinks <= stale
+
+
 def test_a_group_that_went_is_made_again_when_two_looks_agree() -> None:
     """Of a Paas that says that all is there; the Groups of a new one are made at once."""
     spec = {"groups": {"us": {"users": ["me"]}}}

@@ -80,7 +80,8 @@ def plan_rest(seen: Seen, refusals: Sequence[Refusal]) -> list[Write | Plan]:
 def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
     """What a plan takes away, objects and subjects of bindings that stay; and Groups that it makes for a Paas that has all.
 
-    A Paas that was answered as it was before would have a Group back that went for good reason.
+    A Paas that was answered as it was before would have a Group back that went for good reason.  And bindings that were would let
+    a Group go before a binding that names it: that none does has to be seen twice, too (p-174).
     """
     live = {key_of(each): each for each in seen.bindings}
     found: set[Hashable] = set()
@@ -90,6 +91,9 @@ def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
             found |= {(write.key, *each) for each in _names(live[write.key]) - kept}
     if seen.paas is not None and is_well(seen.paas.live):
         found |= {("made", key) for key in plan.created() if key.gvk == GROUP.gvk}
+    named = {name for each in seen.bindings for kind, name in _names(each) if kind == "Group"}
+    going = (write.key for write in plan.writes() if isinstance(write, Delete) and write.kind == GROUP)
+    found |= {("free", key) for key in going if key.name not in named}
     return plan.taken_away() | found
 
 
