@@ -14,20 +14,29 @@ from tenantry.engine.unit import Owner, Unit
 log = logging.getLogger("tenantry")
 
 
-async def due(unit: Unit, api: Api, lists: Lists | None, busy: Container[str], *, led: bool) -> list[Owner]:
-    """The owners that a snapshot shows not to be as declared, and those that ran when it was begun.
+LEADS = 3
+"""So often in one sweep those that lead may be all that is looked at: what they do may be needed again by then."""
 
-    ``busy`` has these as they are called among those of all units, ``<unit>:<owner>``.  Where any of those that lead are due,
-    and have not ``led`` yet, they are all.
+
+async def due(
+    unit: Unit, api: Api, lists: Lists | None, busy: Container[str], stuck: Container[Owner] = (), *, leads: bool = False
+) -> list[Owner]:
+    """The owners that a snapshot shows not to be as declared, and those that ran when it was begun, but for the stuck ones.
+
+    ``busy`` has these as they are called among those of all units, ``<unit>:<owner>``.  ``leads``: where any of those that lead
+    are due, they are all.
 
     Raises:
         ApiError: a list could not be read.
     """
     snapshot = await Snapshot.take(api, unit.prefetch(), lists)
     owners = await unit.sweep(snapshot)
-    leading = [] if led else [each for each in owners if each.type in unit.handlers and unit.handlers[each.type].leads]
-    first = await _due_of(leading, unit, snapshot, api, busy)
-    return first or await _due_of([each for each in owners if each not in leading], unit, snapshot, api, busy)
+    may_lead = (each for each in owners if leads and each not in stuck)
+    leading = [each for each in may_lead if each.type in unit.handlers and unit.handlers[each.type].leads]
+    found = await _due_of(leading, unit, snapshot, api, busy)
+    if not found:
+        found = await _due_of([each for each in owners if each not in leading], unit, snapshot, api, busy)
+    return [each for each in found if each not in stuck]
 
 
 async def _due_of(owners: Sequence[Owner], unit: Unit, snapshot: Snapshot, api: Api, busy: Container[str]) -> list[Owner]:

@@ -25,7 +25,7 @@ from tenantry.engine import recorder, telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide, stands_aside
 from tenantry.engine.decisions import DecisionNotes, OnDecision
-from tenantry.engine.due import due
+from tenantry.engine.due import LEADS, due
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
 from tenantry.engine.last_runs import LastRuns, ReadStates
 from tenantry.engine.news import nothing_new
@@ -362,14 +362,12 @@ class Engine:
         verdicts: list[Verdict] = []
         asked = replace(ask, verify=False)
         stuck: set[Owner] = set()
-        led = False
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
                 if await stands_aside(unit, self._api):
                     break
                 busy = self._flight.busy()  # they may write what they read before the lists: run again
-                found = await due(unit, self._api, lists, busy, led=led)
-                todo = [owner for owner in found if owner not in stuck]
+                todo = await due(unit, self._api, lists, busy, stuck, leads=attempt < LEADS)
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])
             except Exception:
@@ -381,7 +379,7 @@ class Engine:
             done = await in_parallel(todo, lambda owner: self._run(unit, owner, asked, {}))
             verdicts += done
             stuck |= {owner for owner, verdict in zip(todo, done, strict=True) if verdict.status != 204 or not verdict.complete}
-            leads, led = not led and all(unit.handlers[owner.type].leads for owner in todo), True
+            leads = attempt < LEADS and all(unit.handlers[owner.type].leads for owner in todo)
             if not leads and not any(verdict.writes for verdict in done):
                 break
         return worst(verdicts)
