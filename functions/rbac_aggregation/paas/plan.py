@@ -81,7 +81,7 @@ def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
     """What a plan takes away, objects and subjects of bindings that stay; and Groups that it makes for a Paas that has all.
 
     A Paas that was answered as it was before would have a Group back that went for good reason.  And bindings that were would let
-    a Group go before a binding that names it: that none does has to be seen twice, too (p-174).
+    a Group go before one that names it: which these are has to be seen twice, too (p-174).
     """
     live = {key_of(each): each for each in seen.bindings}
     found: set[Hashable] = set()
@@ -91,9 +91,10 @@ def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
             found |= {(write.key, *each) for each in _names(live[write.key]) - kept}
     if seen.paas is not None and is_well(seen.paas.live):
         found |= {("made", key) for key in plan.created() if key.gvk == GROUP.gvk}
-    named = {name for each in seen.bindings for kind, name in _names(each) if kind == "Group"}
-    going = (write.key for write in plan.writes() if isinstance(write, Delete) and write.kind == GROUP)
-    found |= {("free", key) for key in going if key.name not in named}
+    for write in plan.writes():
+        if isinstance(write, Delete) and write.kind == GROUP:
+            named_by = (key for key, binding in live.items() if ("Group", write.key.name) in _names(binding))
+            found.add(("named by", write.key, frozenset(named_by)))
     return plan.taken_away() | found
 
 
