@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fence_capabilities import TAKES_ALONG
-from thieves import Attack, Theft, apply, create, delete, patch
+from thieves import Attack, Theft, apply, create, delete, patch, replace
 
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, SHOWN_MARK, SOURCE_GRANT, SOURCES_SHOWN, TENANCY_PROFILE
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Object
@@ -38,7 +38,7 @@ THEFT = Theft(
         (CONFIG_MAP, _list("settings")),
     ],
     needs=[
-        patch(ACCESS_INDEX, DEFAULT, "", ("add", "/spec", ENTRIES)),
+        replace(ACCESS_INDEX, _index()),
         apply(ACCESS_INDEX, obj(ACCESS_INDEX, DEFAULT, status={}), "status"),
         apply(SOURCE_GRANT, obj(SOURCE_GRANT, "g", HOME, status={}), "status"),
         apply(CONFIG_MAP, _list(labels={SHOWN_MARK: "true"})),
@@ -56,15 +56,17 @@ THEFT = Theft(
         Attack("the end of another ConfigMap", delete(CONFIG_MAP, "settings", HOME), "cannot"),
         Attack("further labels of a list", apply(CONFIG_MAP, _list(labels={"team": "x"})), "may not write the labels team"),
         Attack("further labels", create(ACCESS_INDEX, _index(labels={**MARKS, "team": "x"})), "may not write the labels team"),
-        Attack("other marks", apply(ACCESS_INDEX, _index(labels=MARKS)), "may not write the labels app.kubernetes.io"),
-        Attack("annotations", apply(ACCESS_INDEX, _index(annotations={"team": "x"})), "may not write the annotations team"),
+        Attack("other marks", replace(ACCESS_INDEX, _index(labels=MARKS)), "may not write the labels app.kubernetes.io"),
+        Attack("annotations", replace(ACCESS_INDEX, _index(annotations={"team": "x"})), "may not write the annotations team"),
         Attack(
             "a finalizer that holds the index",
-            apply(ACCESS_INDEX, _index(finalizers=["example.com/held"])),
+            replace(ACCESS_INDEX, _index(finalizers=["example.com/held"])),
             "may not write the finalizers example.com/held",
         ),
         Attack(
-            "an owner that takes the index along", apply(ACCESS_INDEX, _index(ownerReferences=[TAKES_ALONG])), "nobody's property"
+            "an owner that takes the index along",
+            replace(ACCESS_INDEX, _index(ownerReferences=[TAKES_ALONG])),
+            "nobody's property",
         ),
     ],
 )

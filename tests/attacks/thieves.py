@@ -24,7 +24,7 @@ _BEFORE = ("cannot", "attempting to grant")
 class Ask:
     """One request.
 
-    ``body`` is an object for ``create`` and ``apply``, the operations for ``patch``; ``by`` is the field manager of an apply.
+    ``body`` is an object for ``create``, ``apply`` and ``replace``, the operations for ``patch``; ``by`` is the field manager of an apply.
     """
 
     verb: str
@@ -86,6 +86,10 @@ async def ask(api: Api, what: Ask) -> None:
         await api.request("POST", what.kind.path(what.namespace), query, what.body)
     elif what.verb == "apply":
         await api.request("PATCH", path, {**query, "force": "true"}, what.body, "application/apply-patch+yaml")
+    elif what.verb == "replace":
+        live = (await api.request("GET", path))["metadata"]
+        metadata = {**what.body["metadata"], "uid": live["uid"], "resourceVersion": live["resourceVersion"]}
+        await api.request("PUT", path, query, {**what.body, "metadata": metadata})
     elif what.verb == "patch":
         await api.request("PATCH", path, query, what.body, "application/json-patch+json")
     else:
@@ -104,6 +108,11 @@ def create(kind: Kind, body: Object) -> Ask:
 def apply(kind: Kind, body: Object, subresource: str = "", by: str = "thief") -> Ask:
     """Server-side apply with force: everything in the body becomes so."""
     return Ask("apply", kind, body["metadata"]["name"], body["metadata"].get("namespace", ""), body, subresource, by)
+
+
+def replace(kind: Kind, body: Object) -> Ask:
+    """An update of all of an object that is there."""
+    return Ask("replace", kind, body["metadata"]["name"], body["metadata"].get("namespace", ""), body)
 
 
 def patch(kind: Kind, name: str, namespace: str, *steps: tuple[str, str, Any], subresource: str = "") -> Ask:

@@ -26,7 +26,7 @@ READ = {"get", "list", "watch"}
 WORKLOADS = {"pods", "deployments", "jobs"}
 RBAC = {"roles", "clusterroles", "rolebindings", "clusterrolebindings"}
 ESCALATING = {"secrets", "pods", "deployments", "jobs"} | RBAC
-VERBS = READ | {"create", "patch", "delete"}
+VERBS = READ | {"create", "update", "patch", "delete"}
 # Helm keeps its records in Secrets, and rights cannot select them by type: reading them means reading Secrets.
 MAY_READ = {"tenantry-lock-enforcement": {"secrets"}, "tenantry-lock-source": {"secrets"}}
 
