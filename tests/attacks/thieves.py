@@ -24,7 +24,8 @@ _BEFORE = ("cannot", "attempting to grant")
 class Ask:
     """One request.
 
-    ``body`` is an object for ``create``, ``apply`` and ``replace``, the operations for ``patch``; ``by`` is the field manager of an apply.
+    ``body`` is the operations for ``patch``, an object for ``create``, ``apply`` and ``replace``; ``by`` is the field manager of
+    an apply.
     """
 
     verb: str
