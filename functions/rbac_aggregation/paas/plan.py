@@ -83,18 +83,17 @@ def doubtful(seen: Seen, plan: Plan) -> frozenset[Hashable]:
     A Paas that was answered as it was before would have a Group back that went for good reason.  And bindings that were would let
     a Group go before one that names it: which these are has to be seen twice, too (p-174).
     """
-    live = {key_of(each): each for each in seen.bindings}
+    named = {key_of(each): _names(each) for each in seen.bindings}
     found: set[Hashable] = set()
     for write in plan.writes():
-        if isinstance(write, Apply) and write.key in live:
+        if isinstance(write, Apply) and write.key in named:
             kept = _names(write.wanted)
-            found |= {(write.key, *each) for each in _names(live[write.key]) - kept}
+            found |= {(write.key, *each) for each in named[write.key] - kept}
+        elif isinstance(write, Delete) and write.kind == GROUP:
+            by = frozenset(key for key, names in named.items() if ("Group", write.key.name) in names)
+            found.add(("named by", write.key, by))
     if seen.paas is not None and is_well(seen.paas.live):
         found |= {("made", key) for key in plan.created() if key.gvk == GROUP.gvk}
-    for write in plan.writes():
-        if isinstance(write, Delete) and write.kind == GROUP:
-            named_by = (key for key, binding in live.items() if ("Group", write.key.name) in _names(binding))
-            found.add(("named by", write.key, frozenset(named_by)))
     return plan.taken_away() | found
 
 
