@@ -21,6 +21,7 @@ from scope_binding.paas.seen import (
     shared_binding,
     subjects_of,
 )
+from tenantry.model.difference import Difference
 from tenantry.model.kinds import CLUSTER_ROLE_BINDING, NAMESPACE, Object, annotations_of, object_of
 from tenantry.model.paas import names
 from tenantry.model.paas.config import PaasConfig, config_of
@@ -116,6 +117,15 @@ def test_who_stands_stays_when_somebody_takes_a_finalizer_off() -> None:
     live = bound(("my-argocd", SA))
     plan = plan_role(seen(mine, binding=live, places=[namespace(mine, finalizers=())]))
     assert plan.changes(MANAGER) == []
+
+
+def test_what_somebody_put_in_the_place_of_ours_is_written_once() -> None:
+    """It has our marks and is equal, and nothing of it is ours: it could not be given up."""
+    mine = paas()
+    live = bound(("my-argocd", SA))
+    live["metadata"]["managedFields"][0]["manager"] = "kubectl-create"
+    (change,) = plan_role(seen(mine, binding=live, places=[namespace(mine)])).changes(MANAGER)
+    assert change.why == Difference(changed=("metadata.managedFields",))
 
 
 def test_a_change_is_of_the_version_that_was_read() -> None:
