@@ -19,7 +19,7 @@ LEADS = 3
 
 
 async def due(
-    unit: Unit, api: Api, lists: Lists | None, busy: Container[str], stuck: Container[Owner] = (), *, leads: bool = False
+    unit: Unit, api: Api, lists: Lists | None, busy: Container[str], stuck: Container[Owner], *, leads: bool
 ) -> list[Owner]:
     """The owners that a snapshot shows not to be as declared, and those that ran when it was begun, but for the stuck ones.
 
@@ -31,11 +31,11 @@ async def due(
     """
     snapshot = await Snapshot.take(api, unit.prefetch(), lists)
     owners = await unit.sweep(snapshot)
-    may_lead = (each for each in owners if leads and each not in stuck)
-    leading = [each for each in may_lead if each.type in unit.handlers and unit.handlers[each.type].leads]
+    leading = [each for each in owners if leads and each not in stuck and unit.handlers[each.type].leads]
     found = await _due_of(leading, unit, snapshot, api, busy)
     if not found:
         found = await _due_of([each for each in owners if each not in leading], unit, snapshot, api, busy)
+    log.debug("sweep of %s: %d of %d owners are due", unit.name, len(found), len(owners))
     return [each for each in found if each not in stuck]
 
 
@@ -46,7 +46,6 @@ async def _due_of(owners: Sequence[Owner], unit: Unit, snapshot: Snapshot, api: 
         await asyncio.sleep(0)  # planning from a snapshot mostly never waits: let events through
         planned = await asyncio.gather(*(_is_due(unit, each, snapshot, api.field_manager) for each in some))
         found += [owner for owner, is_due in zip(some, planned, strict=True) if is_due or f"{unit.name}:{owner}" in busy]
-    log.debug("sweep of %s: %d of %d owners are due", unit.name, len(found), len(owners))
     return found
 
 
