@@ -88,9 +88,9 @@ async def ask(api: Api, what: Ask) -> None:
     elif what.verb == "apply":
         await api.request("PATCH", path, {**query, "force": "true"}, what.body, "application/apply-patch+yaml")
     elif what.verb == "replace":
-        live = (await api.request("GET", path))["metadata"]
-        metadata = {**what.body["metadata"], "uid": live["uid"], "resourceVersion": live["resourceVersion"]}
-        await api.request("PUT", path, query, {**what.body, "metadata": metadata})
+        version = (await api.request("GET", path))["metadata"]["resourceVersion"]
+        body = {**what.body, "metadata": {**what.body["metadata"], "resourceVersion": version}}
+        await api.request("PUT", path, query, body)
     elif what.verb == "patch":
         await api.request("PATCH", path, query, what.body, "application/json-patch+json")
     else:
