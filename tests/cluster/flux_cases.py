@@ -215,6 +215,11 @@ CASES = (
         _creates(lambda: helm_release(HOME, storageNamespace=HOME, targetNamespace=HOME)),
     ),
     Case(
+        "delivery-helmreleases",
+        _creates(lambda: helm_release(HOME, targetNamespace=OTHER)),
+        _creates(lambda: helm_release(HOME, targetNamespace=HOME)),
+    ),
+    Case(
         "delivery-kustomizations",
         _creates(lambda: kustomization(HOME, kubeConfig=_KUBE)),
         _creates(lambda: kustomization(HOME)),
