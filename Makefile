@@ -15,7 +15,7 @@ PYTHON_IMAGE ?=
 GO_IMAGE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test attacks whole volume flux image images check format faults hunt bench fences manifests rights lock sbom audit clean
+.PHONY: help setup run test attacks whole volume flux figures image images check format faults hunt bench fences manifests rights lock sbom audit clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,11 @@ volume: setup ## the tests that take a sample in a test run, at full size, and t
 flux: setup ## the tests with the real source-controller and kustomize-controller of Flux, one at a time (built once, about 10 minutes)
 	@$(BIN)/tenantry cluster build flux
 	@TENANTRY_REAL_FLUX=1 TENANTRY_WHOLE=1 GOGC=400 $(BIN)/python -m pytest --durations=0 tests/cluster/test_flux_real_*.py $(ARGS)
+
+# The API server collects its garbage on all cores, for a tenth of a second each time.
+figures: setup ## how soon Flux tenancy acts and what it costs, against its targets: with nothing else on the machine
+	@$(BIN)/tenantry cluster build
+	@TENANTRY_WHOLE=1 GOGC=1600 $(BIN)/python -m pytest -s tests/cluster/test_flux_figures.py $(ARGS)
 
 image: setup ## build the image of Helm's Jobs with buildah, and run the tests of releases in it
 	@$(BIN)/tenantry cluster build

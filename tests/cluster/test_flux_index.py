@@ -240,6 +240,7 @@ async def test_a_grant_that_is_written_by_hand_goes(flux: Fluxing) -> None:
     for edit in (
         ("add", f"/spec/read/GitRepository~1{home}~1other", "*"),
         ("replace", f"/spec/read/{name}", "*"),
+        ("add", f"/spec/read/GitRepository~1{home}~1other", 5),  # which is no text
         ("replace", "/spec", {"complete": True, "read": {f"GitRepository/{home}/app1": "*"}}),
         ("replace", "/spec", {}),
     ):

@@ -110,6 +110,15 @@ async def test_one_of_several_selectors_is_enough(policing: Policing) -> None:
         await policing.denied(kustomization("dev-team1", "GitRepository/dev-team2/x"), user=TEAM1)
 
 
+@pytest.mark.parametrize("entry", [5, True, ["*"], {"*": "*"}, {"team": "two"}, ""])
+async def test_what_is_no_text_in_the_index_grants_nothing(policing: Policing, entry: Any) -> None:
+    """The request is refused, by an error of the expression or as what is not shared; that of a good entry is not."""
+    await policing.index({APP1: entry, BITNAMI: "team=two"})
+    answer = await policing.create(kustomization("dev-team2", APP1), user=TEAM2)
+    assert answer.status == (403 if entry == "" else 422), answer
+    await policing.admitted(helm_release("dev-team2", chart=BITNAMI, name="redis"), user=TEAM2)
+
+
 @pytest.mark.check("f-11")
 async def test_values_are_compared_exactly(policing: Policing) -> None:
     """Upper case is another value; so is a part of one, and a longer one."""

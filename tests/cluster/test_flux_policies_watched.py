@@ -16,7 +16,7 @@ from flux_crds import KINDS, crd, current, flux_kind, install_flux, version_of
 from flux_locking import LOCKS
 from fluxing import Fluxing
 from people import CORE_EVENT
-from times import LEFT_TO_MAKE_WHOLE, SERVED_S
+from times import CONTROLLER_S, LEFT_TO_MAKE_WHOLE, SERVED_S
 
 from tenantry.api import Api
 from tenantry.local.control_plane import ControlPlane
@@ -92,6 +92,12 @@ async def versions(admin: Api) -> dict[str, str]:
     return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in objects}
 
 
+async def all_checked(admin: Api) -> bool:
+    """Whether Kubernetes has written all that it says of the types in policies."""
+    found = (await admin.list(ADMISSION_POLICY, label_selector=MINE)).items
+    return all((each.get("status") or {}).get("observedGeneration") == each["metadata"]["generation"] for each in found)
+
+
 @pytest.mark.check("f-82")
 async def test_policies_follow_what_is_served(
     flux: Fluxing, admin: Api, command: Command, control_plane: ControlPlane, system: Knative, calm: Calm
@@ -121,6 +127,7 @@ async def test_policies_follow_what_is_served(
     found = await applied(command)
     assert (found["updated"], set(found)) == (sorted(OF_IMAGES), {"updated", "unchanged"})
     await says(flux, "")
+    await eventually(lambda: all_checked(admin), within=CONTROLLER_S, what="the types in all policies are checked")
     there = await versions(admin)
     assert set(await applied(command)) == {"unchanged"}
     assert await versions(admin) == there

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantry.model.flux.access import AccessEntries, Asking, NamedObject, decide_access, denial_of, references_of
+from tenantry.model.flux.access import AccessEntries, Asking, NamedObject, decide_access, denial_of, references_of, selects
 from tenantry.model.flux.consumers import CONSUMERS, Consumer, Reference
 from tenantry.model.flux.names import TENANT_LABEL
 from tenantry.model.flux.profile import Profile
@@ -163,3 +163,12 @@ def test_the_index_is_read_as_it_is_written(
     assert all(value not in ({}, []) for value in spec.values())
     assert entries.granted == {*read, *write}
     assert AccessEntries.of({}) == AccessEntries()
+
+
+def test_what_is_no_text_in_the_index_grants_nothing_and_is_seen() -> None:
+    """Who writes the index finds it otherwise than as it is to be."""
+    stored = {"spec": {"read": {str(APP1): ["*"], "Bucket/a/b": "team=two"}, "write": {str(APP1): 5}, "complete": True}}
+    entries = AccessEntries.of(stored)
+    assert entries == AccessEntries({str(APP1): "", "Bucket/a/b": "team=two"}, {str(APP1): ""}, complete=True)
+    assert not selects(entries.read[str(APP1)], {"": "", "team": "two"})
+    assert selects(entries.read["Bucket/a/b"], {"team": "two"})

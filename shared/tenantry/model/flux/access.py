@@ -38,8 +38,8 @@ class AccessEntries:
         """Those of an object."""
         spec = index.get("spec") or {}
         return cls(
-            spec.get("read") or {},
-            spec.get("write") or {},
+            _texts(spec.get("read")),
+            _texts(spec.get("write")),
             spec.get("tenants") or {},
             tuple(spec.get("labelKeys") or ()),
             spec.get("complete") is True,
@@ -61,6 +61,13 @@ class AccessEntries:
     def granted(self) -> frozenset[str]:
         """The sources that somebody may use."""
         return frozenset(self.read) | frozenset(self.write)
+
+
+def _texts(grants: Mapping[str, Any] | None) -> Mapping[str, str]:
+    """Grants as they are stored, of which no schema says that they are texts: what is none grants nothing, and is seen."""
+    if not grants or all(isinstance(text, str) for text in grants.values()):
+        return grants or {}
+    return {name: text if isinstance(text, str) else "" for name, text in grants.items()}
 
 
 class NamedObject(NamedTuple):

@@ -199,7 +199,7 @@ def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
     for number, each in enumerate(consumer.references):
         allowed = []
         if each.access != "local":
-            allowed.append(_MATCHES.format(grants=f"params.?spec.?{each.access}.orValue({{}})"))
+            allowed.append(_MATCHES.format(grants=f"dyn(params).?spec.?{each.access}.orValue({{}})"))
             if profile.allows_intra_tenant:
                 tenant = 'params.?spec.?tenants.orValue({})[?key.split("/")[1]].orValue("")'
                 allowed.append(f'(variables.tenant != "" && {tenant} == variables.tenant)')
