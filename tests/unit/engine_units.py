@@ -53,6 +53,7 @@ class Still:
     states: ClassVar[Mapping[Kind, Any]] = {}
     readable: ClassVar[frozenset[Kind]] = frozenset()
     ours: ClassVar[frozenset[Kind]] = frozenset()
+    leading: ClassVar[tuple[Owner, ...]] = ()
     pause: float = 0.0
     party: str = ""
     log: list[str] = field(default_factory=list)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 from engine_units import AWAY, MANY, Act, Deaf, Sent, Still, Stub, failing, key, look, make, settle, sweep, until
@@ -16,7 +16,7 @@ from tenantry.engine import Verdict, engine
 from tenantry.engine.due import LEADS
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
-from tenantry.engine.unit import EVERY, Handler, Owner, Stages
+from tenantry.engine.unit import EVERY, Owner, Stages
 from tenantry.model.kinds import Key, Kind, Object
 
 
@@ -94,12 +94,9 @@ async def test_a_sweep_looks_again_at_who_wrote() -> None:
 
 
 class Led(Still):
-    """A unit of whose owners ``p`` lead; what a snapshot is asked for is noted, too."""
+    """A unit one of whose owners leads; what a snapshot is asked for is noted, too."""
 
-    @property
-    def handlers(self) -> Mapping[str, Handler[Any]]:
-        made = super().handlers
-        return {**made, "p": replace(made["p"], leads=True)}
+    leading: ClassVar[tuple[Owner, ...]] = (owner("p/1"),)
 
     async def observe(self, of: Owner, reader: Reader) -> tuple[str, bool]:
         if isinstance(reader, Snapshot):
@@ -256,6 +253,26 @@ async def test_keys_that_concern_everybody_are_joined() -> None:
     go.set()
     assert {(await task).status for task in tasks} == {204}
     assert unit.sweeps == 2
+
+
+async def test_who_leads_does_not_wait_for_the_sweep_that_is_under_way() -> None:
+    """An event that asks for a sweep during one lets it run at once; without one it is as due in the sweep as others."""
+    go = asyncio.Event()
+
+    class WithLeader(Wide):
+        leading: ClassVar[tuple[Owner, ...]] = (owner("p/1"),)
+
+    unit = WithLeader(act=until(go), due=frozenset({"o/3"}))
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look("all")))]
+    await settle()
+    assert unit.log == ["+o/3"]
+    tasks += [asyncio.create_task(made.handle(look("all"))) for _ in range(4)]
+    await settle()
+    assert unit.log == ["+o/3", "+p/1"]
+    go.set()
+    assert {(await task).status for task in tasks} == {204}
+    assert (unit.log.count("+p/1"), unit.sweeps) == (1, 2)
 
 
 async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:

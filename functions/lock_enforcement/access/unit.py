@@ -48,9 +48,8 @@ UNSERVED_S = 1.0
 
 @dataclass(slots=True)
 class _Locking:
-    """The run that puts on all locks: of which consumers, once it is known, and its end."""
+    """The run that puts on all locks: that it is known of which consumers, and its end."""
 
-    owners: frozenset[Owner] = frozenset()
     known: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -79,6 +78,7 @@ class AccessLocks(Unit):
     name = "access"
     kinds = frozenset({*CONSUMER_KINDS, TENANCY_PROFILE, ACCESS_INDEX, NAMESPACE, ANY_KIND})
     ours = frozenset({TENANCY_PROFILE, ACCESS_INDEX})
+    leading = (LOCKS,)
 
     def __init__(self) -> None:
         self._swept: dict[str, int] = {}
@@ -95,12 +95,13 @@ class AccessLocks(Unit):
         sweep looks at what consumers among them were told, too."""
         self._locking: _Locking | None = None
         """While all locks are put on."""
+        self._untold: set[Owner] = set()
+        """Those that got, or are about to get, their lock with all others, and were not looked at since: a hint."""
         self.handlers = {
             LOCKS.type: Handler[tuple[ConsumerSeen, ...]](
                 observe=self._observe_locks,
                 plan=plan_locks,
                 accepts=LOCKS.__eq__,
-                leads=True,
                 ended=self._locked,
                 at_rest=lambda owner, _: self._looked_at(owner),
             ),
@@ -131,7 +132,8 @@ class AccessLocks(Unit):
             return await observe_unlocked(reader)
         self._locking = locking = self._locking or _Locking()
         found = await observe_unlocked(reader)
-        locking.owners = frozenset(_owner(each.row, each.live) for each in found)
+        if len(self._untold) < limits.REMEMBERED:
+            self._untold.update(_owner(each.row, each.live) for each in found)
         locking.known.set()
         return found
 
@@ -143,14 +145,14 @@ class AccessLocks(Unit):
         self._ended(owner, well)
 
     async def _after_locks(self, owner: Owner) -> None:
-        """Wait while the consumer is about to get its lock with all others: a look at it would keep theirs back."""
+        """Wait while locks are put on, where the consumer gets or got its own with others: telling why would keep those back."""
         if self._locking is None:
             return
         locking = self._locking
         with suppress(TimeoutError):
             async with asyncio.timeout(LOCKED_WITHIN_S):
                 await locking.known.wait()
-                if owner in locking.owners:
+                if owner in self._untold:
                     await locking.ended.wait()
 
     async def _observe_consumer(self, owner: Owner, reader: Reader) -> ConsumerSeen | None:
@@ -171,6 +173,7 @@ class AccessLocks(Unit):
 
     def _looked_at(self, owner: Owner) -> None:
         self._stuck.discard(owner)
+        self._untold.discard(owner)
         left = self._due.get(owner.namespace)
         if left is not None:
             left.discard(owner)
@@ -181,6 +184,7 @@ class AccessLocks(Unit):
         if well:
             self._looked_at(owner)
             return
+        self._untold.discard(owner)
         self._swept, self._labels = {}, None
         if len(self._stuck) < limits.REMEMBERED:
             self._stuck.add(owner)
@@ -269,7 +273,8 @@ class AccessLocks(Unit):
         self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
         self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
         named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
-        self._stuck.intersection_update(named)
+        for hints in (self._stuck, self._untold):
+            hints.intersection_update(named)
         return named
 
 

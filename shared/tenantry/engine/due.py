@@ -31,7 +31,7 @@ async def due(
     """
     snapshot = await Snapshot.take(api, unit.prefetch(), lists)
     owners = await unit.sweep(snapshot)
-    leading = [each for each in owners if leads and each not in stuck and unit.handlers[each.type].leads]
+    leading = [each for each in owners if leads and each not in stuck and each in unit.leading]
     found = await _due_of(leading, unit, snapshot, api, busy)
     if not found:
         found = await _due_of([each for each in owners if each not in leading], unit, snapshot, api, busy)

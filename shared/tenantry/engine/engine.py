@@ -188,12 +188,14 @@ class Engine:
         return worst(verdicts)
 
     async def _run_every(self, unit: Unit, ask: Ask) -> Verdict:
-        """A sweep of the unit; events that come during one share the next."""
+        """A sweep of the unit; events that come during one share the next, for which only what leads does not wait."""
 
         async def work(together: Ask, _: JustRead) -> Verdict:
             return await self._sweep_unit(unit, together)
 
-        return await self._flight.run(f"{unit.name}:*", Ask(events=ask.events), {}, work, pause_s=EVERY_PAUSE_S)
+        if (name := f"{unit.name}:*") in self._flight.busy():
+            await self._run_all(unit, tuple(unit.leading), {}, ask)
+        return await self._flight.run(name, Ask(events=ask.events), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, ask: Ask) -> list[Verdict]:
         fresh = known if len(owners) <= PARALLEL else {}
@@ -379,7 +381,7 @@ class Engine:
             done = await in_parallel(todo, lambda owner: self._run(unit, owner, asked, {}))
             verdicts += done
             stuck |= {owner for owner, verdict in zip(todo, done, strict=True) if verdict.status != 204 or not verdict.complete}
-            leads = attempt < LEADS and all(unit.handlers[owner.type].leads for owner in todo)
+            leads = attempt < LEADS and all(owner in unit.leading for owner in todo)
             if not leads and not any(verdict.writes for verdict in done):
                 break
         return worst(verdicts)

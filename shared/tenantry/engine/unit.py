@@ -7,7 +7,7 @@ decides what is to be written, which is pure, and says how it went.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -116,8 +116,6 @@ class Handler(Generic[Observed]):
     written but the report."""
     told_next: bool = False
     """Whether an owner of the next stage tells what was refused for want of a right: then that stage runs although it was."""
-    leads: bool = False
-    """Whether in a sweep, where the owner is due, its run comes before anything else is planned; then lists are read anew."""
     rests_on_reads: bool = False
     """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
     is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run
@@ -142,6 +140,9 @@ class Unit(ABC):
     """Kinds of which another system may have its own CRD: while that one is served the unit does nothing."""
     readable: frozenset[Kind] = frozenset()
     """Kinds of which an object is read by name to see whether an event needs a run: those that it may get and that are small."""
+    leading: Collection[Owner] = ()
+    """Owners whose runs come before anything else is planned in a sweep, where they are due; then lists are read anew.  Where an
+    event asks for a sweep and one is under way they run at once, and do not wait for its end."""
 
     @abstractmethod
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
