@@ -12,6 +12,7 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -343,15 +344,17 @@ def delete_by_label() -> None:
 @bug("scope-binding-sources")
 def write_the_index_blindly() -> None:
     """The AccessIndex is written whatever it has become since it was read: who was slower has the last word."""
+    from tenantry.api.errors import ConflictError
     from tenantry.engine.write import Writer
 
     replace_whole = Writer._replace
 
     async def blind(self: Any, write: Any) -> Any:
-        if write.kind.kind != "AccessIndex":
-            return await replace_whole(self, write)
-        metadata = {part: value for part, value in write.live["metadata"].items() if part != "resourceVersion"}
-        return await replace_whole(self, replace(write, live={**write.live, "metadata": metadata}))
+        while write.kind.kind == "AccessIndex":
+            live = await self._api.get(write.kind, write.live["metadata"]["name"])
+            with suppress(ConflictError):
+                return await replace_whole(self, replace(write, live=live))
+        return await replace_whole(self, write)
 
     Writer._replace = blind  # type: ignore[method-assign]
 
