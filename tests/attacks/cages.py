@@ -118,7 +118,11 @@ class Cages:
                     return False  # a pod before the default account of its namespace
             return True
 
-        await eventually(made, within=CONTROLLER_S, what=f"{kind.kind} {body['metadata']['name']}")
+        name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")
+        await eventually(made, within=CONTROLLER_S, what=f"{kind.kind} {name}")
+        if "status" in body:
+            status = {"op": "add", "path": "/status", "value": body["status"]}
+            await self.admin.json_patch(kind, name, namespace, [status], subresource="status")
 
     async def steal(self, account: str) -> Api:
         """A client with the token of a ServiceAccount; nothing in it says that it would be the function's."""

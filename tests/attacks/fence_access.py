@@ -36,6 +36,12 @@ def _annotation(key: str) -> str:
     return f"/metadata/annotations/{pointer(key)}"
 
 
+DELIVERED = {
+    **_kustomization("delivered", labels={"team": "x"}, spec={"path": "./y"}),
+    "status": {"inventory": {"entries": []}},
+}
+
+
 THEFT = Theft(
     function="lock-enforcement-access",
     check="a-44",
@@ -44,6 +50,7 @@ THEFT = Theft(
         (KUSTOMIZATION, _kustomization("plain", finalizers=["finalizers.fluxcd.io"])),
         (KUSTOMIZATION, _kustomization("own", spec={"suspend": True})),
         (KUSTOMIZATION, _kustomization("locked", spec={"suspend": True}, annotations=MARKS, finalizers=[LOCK_FINALIZER])),
+        (KUSTOMIZATION, DELIVERED),
         (TENANCY_PROFILE, obj(TENANCY_PROFILE, DEFAULT)),
     ],
     needs=[
@@ -56,6 +63,7 @@ THEFT = Theft(
             ("add", "/metadata/finalizers/-", LOCK_FINALIZER),
         ),
         patch(KUSTOMIZATION, "plain", HOME, ("add", "/status", {"conditions": []}), subresource="status"),
+        patch(KUSTOMIZATION, "delivered", HOME, ("add", "/status/conditions", []), subresource="status"),
         patch(
             KUSTOMIZATION,
             "locked",
@@ -78,6 +86,32 @@ THEFT = Theft(
             "what was delivered",
             patch(KUSTOMIZATION, "plain", HOME, ("add", "/status", {"inventory": {"entries": []}}), subresource="status"),
             "writes conditions only",
+        ),
+        Attack(
+            "another inventory",
+            patch(KUSTOMIZATION, "delivered", HOME, ("add", "/status/inventory/entries", [{"id": "x"}]), subresource="status"),
+            "writes conditions only",
+        ),
+        Attack(
+            "no inventory",
+            patch(KUSTOMIZATION, "delivered", HOME, ("remove", "/status/inventory", None), subresource="status"),
+            "writes conditions only",
+        ),
+        Attack(
+            "the end of a label",
+            patch(KUSTOMIZATION, "delivered", HOME, ("remove", "/metadata/labels/team", None)),
+            "may not write the labels team",
+        ),
+        Attack("no path", patch(KUSTOMIZATION, "delivered", HOME, ("remove", "/spec/path", None)), ONLY),
+        Attack(
+            "another annotation",
+            patch(KUSTOMIZATION, "plain", HOME, ("add", _annotation("mine"), "x")),
+            "annotations mine",
+        ),
+        Attack(
+            "another finalizer",
+            patch(KUSTOMIZATION, "plain", HOME, ("add", "/metadata/finalizers/-", "example.com/held")),
+            "may not write the finalizers example.com/held",
         ),
         Attack(
             "labels", patch(KUSTOMIZATION, "plain", HOME, ("add", "/metadata/labels", {"team": "x"})), "may not write the labels"
