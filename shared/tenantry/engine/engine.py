@@ -194,7 +194,7 @@ class Engine:
             return await self._sweep_unit(unit, together)
 
         if (name := f"{unit.name}:*") in self._flight.busy():
-            await self._run_all(unit, tuple(unit.leading), {}, ask)
+            await self._run_all(unit, unit.leading, {}, ask)
         return await self._flight.run(name, Ask(events=ask.events), {}, work, pause_s=EVERY_PAUSE_S)
 
     async def _run_all(self, unit: Unit, owners: Sequence[Owner], known: JustRead, ask: Ask) -> list[Verdict]:

@@ -7,7 +7,7 @@ decides what is to be written, which is pure, and says how it went.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -140,7 +140,7 @@ class Unit(ABC):
     """Kinds of which another system may have its own CRD: while that one is served the unit does nothing."""
     readable: frozenset[Kind] = frozenset()
     """Kinds of which an object is read by name to see whether an event needs a run: those that it may get and that are small."""
-    leading: Collection[Owner] = ()
+    leading: Sequence[Owner] = ()
     """Owners whose runs come before anything else is planned in a sweep, where they are due; then lists are read anew.  Where an
     event asks for a sweep and one is under way they run at once, and do not wait for its end."""
 
