@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from tenantry.api import Api
+from tenantry.api.errors import ConflictError
 from tenantry.model.kinds import labels_of
 from tenantry.model.paas.names import MANAGED_BY_PAAS
 from tenantry.serving.installed import descriptors
@@ -164,8 +166,6 @@ def compare_whole_objects() -> None:
 @bug()
 def forget_the_preconditions() -> None:
     """Updates and deletions hit whatever has the name now."""
-    from tenantry.api import Api
-
     apply, delete = Api.apply, Api.delete
 
     async def careless_apply(self: Any, kind: Any, body: Any, **options: Any) -> Any:
@@ -181,8 +181,6 @@ def forget_the_preconditions() -> None:
 @bug("release-provisioning", "lock-enforcement", "scope-binding")
 def lose_a_finalizer() -> None:
     """An object goes before what was made for it is taken away, because nothing holds it."""
-    from tenantry.api import Api
-
     apply = Api.apply
 
     async def unheld(self: Any, kind: Any, body: Any, **options: Any) -> Any:
@@ -344,7 +342,6 @@ def delete_by_label() -> None:
 @bug("scope-binding-sources")
 def write_the_index_blindly() -> None:
     """The AccessIndex is written whatever it has become since it was read: who was slower has the last word."""
-    from tenantry.api.errors import ConflictError
     from tenantry.engine.write import Writer
 
     replace_whole = Writer._replace
