@@ -26,6 +26,7 @@ from tests.bench.wire import Wire
 
 from tenantry.api import Api
 from tenantry.kit.up import READY
+from tenantry.local import tether
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
@@ -173,12 +174,14 @@ class Up:
 
     async def __aenter__(self) -> Up:
         with self._log.open("wb") as out:
+            command = [sys.executable, "-m", "tenantry.cli", "up", "--kubeconfig", str(self._plane.kubeconfig), *self._chosen]
             self._process = subprocess.Popen(  # noqa: ASYNC220
-                [sys.executable, "-m", "tenantry.cli", "up", "--kubeconfig", str(self._plane.kubeconfig), *self._chosen],
-                stdin=subprocess.DEVNULL,
+                [sys.executable, "-I", "-S", str(tether.__file__), *command],
+                stdin=subprocess.PIPE,  # its end is that of the bench, however that comes
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=without_configuration({"TENANTRY_CONFIG": str(self._config)} if self._config else None),
+                start_new_session=True,
             )
         deadline = time.monotonic() + START_S
         while f"\n{READY}" not in self._log.read_text():
@@ -189,17 +192,20 @@ class Up:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGINT)
+        if self._process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
         try:
             await asyncio.to_thread(self._process.wait, 40)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     @property
     def process(self) -> psutil.Process:
+        """The command itself, which its tether has started."""
         assert self._process is not None
-        return psutil.Process(self._process.pid)
+        (command,) = psutil.Process(self._process.pid).children()
+        return command
 
     @property
     def function(self) -> psutil.Process:
