@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenantry.engine.last_runs import ABSENT, LastRuns, ReadStates, States
+from tenantry.engine.last_runs import ABSENT, LastRuns, ReadStates, States, ended
 from tenantry.model import limits
 from tenantry.model.kinds import CONFIG_MAP, NAMESPACE, Key, Object, key_in
 
@@ -109,6 +109,53 @@ def test_a_state_that_can_come_back_is_known_only_from_the_last_run(before: Obje
     runs = left(seen)
     runs.ended_well("o", [NAMESPACE.gvk], ReadStates(states), ())
     assert not knew(runs, {KEY: before}, states=states)
+
+
+def deleted(state: str, seen: ReadStates | None = None, *written: Key) -> LastRuns:
+    """What is known after a run that deleted, looked again at what is in ``seen``, and wrote these at its end."""
+    runs = LastRuns()
+    runs.begins("o")
+    runs.wrote("o", {KEY: state})
+    runs.wrote("o", dict.fromkeys(written, "9"))
+    runs.ended_well("o", [NAMESPACE.gvk], seen or ReadStates(), written)
+    return runs
+
+
+def test_what_a_run_has_deleted_is_known_to_have_ended() -> None:
+    """By its uid, and for good: later runs need not look there."""
+    absent = ReadStates()
+    absent.add(KEY, None)
+    for runs in deleted(ended("u")), deleted(ended("u"), absent):
+        assert runs.knows("o", KEY, ended("u"))
+        assert not runs.knows("o", KEY, ended("v"))
+        assert not runs.knows("other", KEY, ended("u"))
+        runs.begins("o")
+        runs.ended_well("o", [NAMESPACE.gvk], absent, ())
+        assert runs.knows("o", KEY, ended("u"))
+
+
+def test_what_waits_for_finalizers_has_not_ended() -> None:
+    assert not deleted(ABSENT).knows("o", KEY, ended("u"))
+
+
+def test_what_came_in_the_place_of_a_deleted_object_is_known_by_itself() -> None:
+    seen = ReadStates()
+    seen.add(KEY, namespace("7", uid="v"))
+    runs = deleted(ended("u"), seen)
+    assert knew(runs, {KEY: namespace("7")})
+    assert not runs.knows("o", KEY, ended("v"))
+
+
+def test_what_was_deleted_at_the_end_of_a_run_or_in_one_that_failed_is_not_known() -> None:
+    """Nobody has looked since."""
+    assert not deleted(ended("u"), None, KEY).knows("o", KEY, ended("u"))
+    runs = LastRuns()
+    runs.begins("o")
+    runs.wrote("o", {KEY: ended("u")})
+    runs.ended_badly("o")
+    runs.begins("o")
+    runs.ended_well("o", [NAMESPACE.gvk], ReadStates(), ())
+    assert not runs.knows("o", KEY, ended("u"))
 
 
 def test_only_kinds_whose_events_concern_the_owner_are_kept() -> None:

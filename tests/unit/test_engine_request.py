@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tenantry.engine.last_runs import ended
 from tenantry.engine.request import Ignore, Look, MalformedRequest, Request, RunOwner, Sweep, request_of
 from tenantry.model.event import PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import Key
@@ -157,7 +158,6 @@ def test_a_whole_object_tells_its_state_to_each_unit() -> None:
 @pytest.mark.parametrize(
     ("type_", "data"),
     [
-        ("dev.knative.apiserver.resource.delete", WHOLE),
         (UPDATE, {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"}),
         (UPDATE, payload(name="c", namespace="n")),
         (UPDATE, payload(name="c", namespace="n", uid="u")),
@@ -165,8 +165,17 @@ def test_a_whole_object_tells_its_state_to_each_unit() -> None:
         (UPDATE, payload(name="c", namespace="n", uid="u", resourceVersion=7)),
     ],
 )
-def test_what_is_gone_or_no_object_tells_no_state(type_: str, data: object) -> None:
+def test_what_is_no_object_tells_no_state(type_: str, data: object) -> None:
     assert told(type_, data) == {}
+
+
+def test_a_deletion_tells_which_object_is_no_more() -> None:
+    """By its uid, whatever there may be of its name; where the event has no object, nothing."""
+    deletion = "dev.knative.apiserver.resource.delete"
+    of_other = payload(**{**WHOLE["metadata"], "uid": "v", "resourceVersion": "9"})
+    assert told(deletion, WHOLE) == dict.fromkeys(STATES, ended(WHOLE["metadata"]["uid"]))
+    assert told(deletion, of_other) == dict.fromkeys(STATES, ended("v"))
+    assert told(deletion, {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"}) == {}
 
 
 def test_a_state_that_cannot_be_taken_is_not_told() -> None:

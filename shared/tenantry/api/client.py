@@ -365,8 +365,10 @@ class Api(Wire):
         resource_version: str = "",
         propagation: str = "Background",
         dry_run: bool = False,
-    ) -> None:
+    ) -> Object | None:
         """Delete under preconditions; an object that is deleted already is fine.
+
+        None: it is gone.  Else the answer, an object that may be there still, such as one that waits for its finalizers.
 
         Raises:
             ConflictError: it is not the object (uid) or not the state (resourceVersion) that was meant.
@@ -378,11 +380,12 @@ class Api(Wire):
         if dry_run:
             body["dryRun"] = ["All"]
         try:
-            await self.request("DELETE", kind.path(namespace, name), None, body)
+            answer = await self.request("DELETE", kind.path(namespace, name), None, body)
         except KindNotServed:
             raise
         except NotFound:
-            return
+            return None
+        return None if answer.get("kind") == "Status" else answer
 
 
 def forget_others(item: Object) -> None:

@@ -152,10 +152,8 @@ class Engine:
         return wanted in self._kinds_of[unit.name] or ANY_KIND in unit.kinds
 
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
-        told = request.told.get(unit.name)
-        reader = Reader(self._api, (request.key,), shared=self._shared)
-        reader.tells_nothing_new = lambda owner: self._last.knows(_name(unit, owner), request.key, told)
-        reader.told = told
+        told, reader = request.told.get(unit.name), Reader(self._api, (request.key,), shared=self._shared)
+        reader.hear(told, lambda owner: self._last.knows(_name(unit, owner), request.key, told))
         woken = self._decisions.woken(request.key)
         ask = Ask(
             frozenset({request.key}),

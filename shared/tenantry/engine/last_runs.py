@@ -7,6 +7,8 @@ What a run has written is not known: the first echo begins a further run, and wh
 one read each.  That run is needed.  Another process may have acted on newer input between this one's reads and its write, which
 then is stale, and no object shows it.
 
+What a run itself has deleted, and found gone when it looked again, is known by its uid: that object never comes back.
+
 A unit may say what of a kind its decisions rest on: what else others write there is no news either.
 
 All of it saves work and decides nothing: a process that remembers nothing runs.
@@ -26,8 +28,19 @@ States = Mapping[tuple[str, str], State]
 """By apiVersion and kind; of other kinds the resourceVersion is taken."""
 ABSENT = ""
 """The state of an object that is not there."""
+_ENDED = " ended"
 _UNSURE = "?"
 """No object's state: of one that was read in two states."""
+
+
+def ended(uid: str) -> str:
+    """The state of an object that was deleted: it is no more, whatever there may be of its name."""
+    return f"{uid}{_ENDED}"
+
+
+def is_ended(state: Hashable) -> bool:
+    """Whether a state is that of an object that was deleted."""
+    return isinstance(state, str) and state.endswith(_ENDED)
 
 
 def state_in(states: States, key: Key, obj: Object | None) -> Hashable:
@@ -93,10 +106,15 @@ class LastRuns:
 
         Of what runs before it knew, and it has not looked at, resourceVersions are kept: they never come back.  Any other state
         may, and this run may have decided while the object had another one, which a list does not show that lacks the object.
+        What it deleted before its last look is known as `ended`, unless there was another of its name then.
         """
         before = self._states.pop(owner, {})
         known = {key: state for key, state in before.items() if _comes_once(state)} if len(before) <= limits.LIST_NOTED else {}
-        known |= {hash(key): state for key, state in seen.items() if key.gvk in kinds} | {hash(key): _UNSURE for key in written}
+        known |= {key: state for key, state in self._written.get(owner, {}).items() if is_ended(state)}
+        for key, state in seen.items():
+            if key.gvk in kinds and not (state == ABSENT and is_ended(known.get(hash(key)))):
+                known[hash(key)] = state
+        known |= {hash(key): _UNSURE for key in written}
         if len(self._states) >= limits.REMEMBERED:
             del self._states[next(iter(self._states))]
         self._states[owner] = {key: state for key, state in known.items() if state != _UNSURE}

@@ -22,6 +22,7 @@ from dataclasses import replace
 from tenantry.api import Api, Keep, Listing
 from tenantry.api.review import reviewed
 from tenantry.engine.decisions import Note
+from tenantry.engine.heard import Heard
 from tenantry.engine.items import fits, selector
 from tenantry.engine.known import Known
 from tenantry.engine.last_runs import ReadStates
@@ -37,7 +38,7 @@ Fingerprint = Callable[[Object | None], Hashable]
 Compute = Callable[["Reader"], Awaitable[Hashable]]
 
 
-class Reader:
+class Reader(Heard):
     """Memoised live reads of one attempt of one run."""
 
     live = True
@@ -51,16 +52,13 @@ class Reader:
         shared: Shared | None = None,
         noted: ReadStates | None = None,
     ) -> None:
+        super().__init__()
         self.causes = frozenset(causes)
         self.attempt = 0
         """How often the run has begun anew: after a lost race what it did not look for before may be there."""
         self._api = api
         self._shared = shared or Shared()
         self.known = Known(known)
-        self.tells_nothing_new: Callable[[object], bool] = lambda _: False
-        """Of the reader of an event: whether the last run for an owner knew the object as the event has it."""
-        self.told: Hashable = None
-        """Of the reader of an event that has the whole object: the hash of its state (`Unit.states`); else None."""
         self.noted = noted
         """The states of what was read, for a run whose next one may not be needed."""
         self.note: Note | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tenantry.engine.last_runs import States, state_in
+from tenantry.engine.last_runs import States, ended, state_in
 from tenantry.model.decision import Cause
 from tenantry.model.event import APISERVER_TYPE_PREFIX, PING_TYPE, RECONCILE_REQUESTED_TYPE, Event
 from tenantry.model.kinds import NAMESPACE, Key, Object, can_be_name
@@ -144,10 +144,12 @@ def labels_told(data: Any) -> Mapping[str, str]:
 
 
 def _told(event: Event, key: Key, body: Object, states: Mapping[str, States]) -> dict[str, Hashable]:
-    """The state of an object that an event has whole, for each unit; none of one that is gone."""
+    """The state of an object that an event has whole, for each unit."""
     metadata = body["metadata"]
-    if event.type.endswith(".delete") or not (_text(metadata.get("uid")) and _text(metadata.get("resourceVersion"))):
+    if not (_text(metadata.get("uid")) and _text(metadata.get("resourceVersion"))):
         return {}
+    if event.type.endswith(".delete"):
+        return dict.fromkeys(states, ended(metadata["uid"]))
     told: dict[str, Hashable] = {}
     for unit, each in states.items():
         with suppress(Exception):  # whatever somebody sends: then the object is read

@@ -28,7 +28,7 @@ from tenantry.api.errors import (
 from tenantry.engine import recorder, telemetry
 from tenantry.engine.decisions import Note
 from tenantry.engine.items import selector, versions_in
-from tenantry.engine.last_runs import States, state_in
+from tenantry.engine.last_runs import ABSENT, States, ended, state_in
 from tenantry.engine.shared import Shared
 from tenantry.model import limits
 from tenantry.model.conditions import stamped
@@ -65,7 +65,7 @@ class Outcome:
 
     writes: int = 0
     written: dict[Key, Hashable] = field(default_factory=dict)
-    """The states in which what was written is stored; `ABSENT` of what was deleted."""
+    """The states in which what was written is stored; of what was deleted `ended`, or `ABSENT` while it may be there still."""
     refusals: list[Refusal] = field(default_factory=list)
     conflict: bool = False
     deleted: bool = False
@@ -152,7 +152,7 @@ class Writer:
             outcome.writes += 1
             if outcome.note is not None:
                 outcome.note.wrote(change, stored)
-            outcome.written[change.key] = state_in(states, change.key, None if change.verb == "delete" else stored)
+            outcome.written[change.key] = _state_after(change, stored, states)
             outcome.deleted = outcome.deleted or change.verb == "delete"
 
     async def _make(self, change: Change) -> Object:
@@ -192,8 +192,8 @@ class Writer:
         metadata = write.live["metadata"]
         where = metadata["name"], metadata.get("namespace", "")
         seen = {"uid": metadata["uid"], "resource_version": metadata["resourceVersion"]}
-        await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
-        return write.live
+        left = await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
+        return write.live if left is None else left
 
     async def _holds(self, wanted: Precondition) -> bool:
         """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""
@@ -274,3 +274,11 @@ class Writer:
             raise
         except ApiError as error:
             log.warning("could not record the Event %s: %s", event.reason, error.message)
+
+
+def _state_after(change: Change, stored: Object, states: States) -> Hashable:
+    """The state in which a change has left its object."""
+    if not isinstance(change.write, Delete):
+        return state_in(states, change.key, stored)
+    is_gone = stored is change.write.live  # else it is as the API server answered
+    return ended(stored["metadata"]["uid"]) if is_gone else ABSENT
