@@ -26,10 +26,10 @@ from tests.bench.wire import Wire
 
 from tenantry.api import Api
 from tenantry.kit.up import READY
-from tenantry.local import tether
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.identity import Identity
 from tenantry.local.install import INSTALL_MANAGER, install
+from tenantry.local.tether import tethered
 from tenantry.model.descriptor import DUTY_VARIABLE
 from tenantry.model.kinds import Kind, Object
 from tenantry.serving.installed import descriptors, services_of
@@ -176,7 +176,7 @@ class Up:
         with self._log.open("wb") as out:
             command = [sys.executable, "-m", "tenantry.cli", "up", "--kubeconfig", str(self._plane.kubeconfig), *self._chosen]
             self._process = subprocess.Popen(  # noqa: ASYNC220
-                [sys.executable, "-I", "-S", str(tether.__file__), *command],
+                tethered(*command),
                 stdin=subprocess.PIPE,  # its end is that of the bench, however that comes
                 stdout=out,
                 stderr=subprocess.STDOUT,

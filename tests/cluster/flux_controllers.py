@@ -10,7 +10,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -26,10 +25,10 @@ from times import START_S
 
 from tenantry.api import Api
 from tenantry.cli import main
-from tenantry.local import tether
 from tenantry.local.control_plane import KUSTOMIZE_CONTROLLER, SOURCE_CONTROLLER, ControlPlane, Module, find_binaries
 from tenantry.local.control_plane.ports import choose
 from tenantry.local.control_plane.toolchain import find_go
+from tenantry.local.tether import tethered
 from tenantry.model.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, NAMESPACE, SERVICE_ACCOUNT, Object
 from tenantry.testing import eventually
 from tenantry.testing.audit import AuditLog
@@ -157,7 +156,7 @@ class Controller:
         own = {"KUBECONFIG": str(self._kubeconfig), "TMPDIR": str(temporary), "RUNTIME_NAMESPACE": FLUX, "GOGC": "400"}
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(tether.__file__), *self._command),
+                *tethered(*self._command),
                 env={**own, "PATH": os.environ["PATH"], "HOME": str(temporary)},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,

@@ -17,9 +17,9 @@ from people import People, token
 from times import LOCAL_S
 
 from tenantry.api import Api
-from tenantry.local import tether
 from tenantry.local.control_plane import ControlPlane, Lines, ensure_helm
 from tenantry.local.jobs import PARALLEL, JobRunner
+from tenantry.local.tether import tethered
 from tenantry.model.kinds import CONFIG_MAP, JOB, POD, Object
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
@@ -292,9 +292,7 @@ def test_nothing_outlives_the_runner(tmp_path: Path) -> None:
     script = (
         f"import os, subprocess; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); subprocess.run(['sleep', '600'])"
     )
-    process = subprocess.Popen(
-        [sys.executable, str(tether.__file__), sys.executable, "-c", script], stdin=subprocess.PIPE, start_new_session=True
-    )
+    process = subprocess.Popen(tethered(sys.executable, "-c", script), stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         assert process.poll() is None
@@ -309,7 +307,7 @@ def test_nothing_outlives_the_runner(tmp_path: Path) -> None:
 
 def test_tether_ends_as_its_command_does() -> None:
     """The exit code of the command is that of the tether."""
-    command = [sys.executable, str(tether.__file__), sys.executable, "-c", "raise SystemExit(7)"]
+    command = tethered(sys.executable, "-c", "raise SystemExit(7)")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     assert process.wait(timeout=30) == 7

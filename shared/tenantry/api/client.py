@@ -365,10 +365,10 @@ class Api(Wire):
         resource_version: str = "",
         propagation: str = "Background",
         dry_run: bool = False,
-    ) -> Object | None:
-        """Delete under preconditions; an object that is deleted already is fine.
+    ) -> bool:
+        """Delete under preconditions; an object that is deleted already is fine.  Returns whether it is gone.
 
-        None: it is gone.  Else the answer, an object that may be there still, such as one that waits for its finalizers.
+        False: it may be there still, as one that waits for its finalizers, or with ``dry_run``.
 
         Raises:
             ConflictError: it is not the object (uid) or not the state (resourceVersion) that was meant.
@@ -384,8 +384,8 @@ class Api(Wire):
         except KindNotServed:
             raise
         except NotFound:
-            return None
-        return None if answer.get("kind") == "Status" else answer
+            return True
+        return not dry_run and bool(answer.get("kind") == "Status")
 
 
 def forget_others(item: Object) -> None:

@@ -91,7 +91,6 @@ class Writer:
         self._on_write = on_write
         self._shared = Shared()
         self._by: Mapping[type[Write], Callable[[Any], Awaitable[Object]]] = {
-            Delete: self._delete,
             RemoveLabel: self._remove_label,
             RemoveFinalizers: self._remove_finalizers,
             Edit: self._edit,
@@ -134,7 +133,7 @@ class Writer:
             async with gate:
                 if precondition is not None and not await self._holds(precondition):
                     raise ConflictError(f"{change.key}: what the decision was made on has changed")
-                stored = await self._make(change)
+                stored, is_gone = await self._make(change)
         except KindNotServed as error:
             outcome.transient = error
         except (ConflictError, NamespaceTerminating, NotFound):
@@ -152,15 +151,22 @@ class Writer:
             outcome.writes += 1
             if outcome.note is not None:
                 outcome.note.wrote(change, stored)
-            outcome.written[change.key] = _state_after(change, stored, states)
-            outcome.deleted = outcome.deleted or change.verb == "delete"
+            if change.verb == "delete":
+                outcome.deleted = True
+                outcome.written[change.key] = ended(stored["metadata"]["uid"]) if is_gone else ABSENT
+            else:
+                outcome.written[change.key] = state_in(states, change.key, stored)
 
-    async def _make(self, change: Change) -> Object:
-        write = change.write
+    async def _make(self, change: Change) -> tuple[Object, bool]:
+        """Make a change; the object as stored, or as it was deleted, and whether its deletion has ended it."""
+        write, is_gone = change.write, False
         early = isinstance(write, Apply) and bool(write.subresource)
         if early and write.event is not None:
             await self._announce(write.event)
-        stored = await (self._apply(write, change) if isinstance(write, Apply) else self._by[type(write)](write))
+        if isinstance(write, Delete):
+            stored, is_gone = write.live, await self._delete(write)
+        else:
+            stored = await (self._apply(write, change) if isinstance(write, Apply) else self._by[type(write)](write))
         telemetry.writes.add(1, {"function": self._function, "kind": change.key.kind, "verb": change.verb})
         log.info("%s", change)
         if self._on_write is not None:
@@ -171,7 +177,7 @@ class Writer:
             if same and event.regarding["kind"] == stored["kind"]:
                 event = replace(event, regarding=stored)
             await self._announce(event)
-        return stored
+        return stored, is_gone
 
     async def _apply(self, write: Apply, change: Change) -> Object:
         live = write.live
@@ -188,12 +194,11 @@ class Writer:
             log.warning("the write changed nothing: %s", change)
         return stored
 
-    async def _delete(self, write: Delete) -> Object:
+    async def _delete(self, write: Delete) -> bool:
         metadata = write.live["metadata"]
         where = metadata["name"], metadata.get("namespace", "")
         seen = {"uid": metadata["uid"], "resource_version": metadata["resourceVersion"]}
-        left = await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
-        return write.live if left is None else left
+        return await self._api.delete(write.kind, *where, **seen, propagation=write.propagation)
 
     async def _holds(self, wanted: Precondition) -> bool:
         """Whether what the decision was made on is still so, by a read that begins after this call; many writes share it."""
@@ -274,11 +279,3 @@ class Writer:
             raise
         except ApiError as error:
             log.warning("could not record the Event %s: %s", event.reason, error.message)
-
-
-def _state_after(change: Change, stored: Object, states: States) -> Hashable:
-    """The state in which a change has left its object."""
-    if not isinstance(change.write, Delete):
-        return state_in(states, change.key, stored)
-    is_gone = stored is change.write.live  # else it is as the API server answered
-    return ended(stored["metadata"]["uid"]) if is_gone else ABSENT

@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 
 from tenantry.api import Api
 from tenantry.api.errors import ApiError, ConflictError, NotFound
-from tenantry.local import tether
 from tenantry.local.deployment import deployment_folder
 from tenantry.local.reflector import Reflector
+from tenantry.local.tether import tethered
 from tenantry.model.kinds import CONFIG_MAP, POD, SECRET, SERVICE_ACCOUNT, Kind, Object, is_terminating
 from tenantry.model.names import CHART_LABEL
 
@@ -189,7 +189,7 @@ class JobRunner:
             "HELM_JOB_ROOT": str(root),
             "HELM_JOB_HELM": str(self._helm),
         }
-        command = [sys.executable, str(tether.__file__), sys.executable, str(helm_job_program()), *(container.get("args") or ())]
+        command = tethered(sys.executable, str(helm_job_program()), *(container.get("args") or ()))
         with (root / "log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 *command,

@@ -12,6 +12,11 @@ import sys
 import threading
 
 
+def tethered(*command: str) -> list[str]:
+    """The command line that runs a command so, with a pipe as its standard input, in a process group of its own."""
+    return [sys.executable, "-I", "-S", __file__, *command]
+
+
 def _watch() -> None:
     while os.read(0, 4096):
         pass

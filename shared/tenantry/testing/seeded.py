@@ -172,8 +172,8 @@ def forget_the_preconditions() -> None:
         metadata = {name: value for name, value in body["metadata"].items() if name != "uid"}
         return await apply(self, kind, {**body, "metadata": metadata}, **options)
 
-    async def careless_delete(self: Any, kind: Any, name: str, namespace: str = "", **_: Any) -> None:
-        await delete(self, kind, name, namespace)
+    async def careless_delete(self: Any, kind: Any, name: str, namespace: str = "", **_: Any) -> bool:
+        return await delete(self, kind, name, namespace)
 
     Api.apply, Api.delete = careless_apply, careless_delete  # type: ignore[method-assign]
 

@@ -167,11 +167,11 @@ class OverlayApi(OverlayReads):
         resource_version: str = "",
         propagation: str = "Background",
         dry_run: bool = False,
-    ) -> Object | None:
-        """What a deletion would leave: nothing, or an object that waits for its finalizers; unless it is a dry run."""
+    ) -> bool:
+        """Whether a deletion would end it: not so where it waits for its finalizers, nor for a dry run."""
         live = await self.current(kind, name, namespace)
         if live is None:
-            return None
+            return True
         metadata = live["metadata"]
         if uid not in ("", metadata["uid"]) or resource_version not in ("", metadata["resourceVersion"]):
             raise ConflictError(f"{name} is not what was meant", status=409, reason="Conflict")
@@ -183,13 +183,13 @@ class OverlayApi(OverlayReads):
             dry_run=dry_run,
         )
         if dry_run:
-            return live
+            return False
         holds = [*finalizers_of(live), *([FOREGROUND] if propagation == "Foreground" and not finalizers_of(live) else [])]
         if not holds and kind != NAMESPACE:
             self.overlay.put("delete", kind, key, live, None, self._who(""))
-            return None
+            return True
         if is_terminating(live):
-            return live
+            return False
         after = deepcopy(live)
         after["metadata"] |= {"deletionTimestamp": now_seconds(), "resourceVersion": self.overlay.version()}
         if holds:
@@ -199,7 +199,7 @@ class OverlayApi(OverlayReads):
         if kind == NAMESPACE:
             after["status"] = {**(after.get("status") or {}), "phase": "Terminating"}
         self.overlay.put("delete", kind, key, live, after, self._who(""))
-        return after
+        return False
 
     async def _there(self, kind: Kind, name: str, namespace: str) -> Object:
         live = await self.current(kind, name, namespace)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tenantry.local import tether
+from tenantry.local.tether import tethered
 
 START_S = 30.0
 """Within which it prints its address."""
@@ -20,7 +20,7 @@ async def console_process(kubeconfig: Path) -> AsyncIterator[str]:
     """Serve the page while the block runs; gives its address, empty where it could not be served: it has said why."""
     command = ("-m", "tenantry.cli", "console", "--no-open", "--kubeconfig", str(kubeconfig))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(tether.__file__), sys.executable, *command),
+        *tethered(sys.executable, *command),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,

@@ -12,18 +12,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tenantry.local import tether
 from tenantry.local.control_plane.catalogue import Module, Program
 from tenantry.local.control_plane.errors import BinariesError
 from tenantry.local.control_plane.progress import Progress, duration
 from tenantry.local.control_plane.toolchain import Go, find_go
+from tenantry.local.tether import tethered
 
 #: Free space that a first build needs: the build cache of Go, and the result.
 NEEDED_CACHE_BYTES = 4 * 2**30
@@ -96,11 +95,10 @@ def _build(go: Go, module: Module, program: Program, folder: Path, progress: Pro
         output = Path(scratch) / "output"
         command = [str(go.path), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", " ".join(module.linker_flags), "-o", str(result), program.package]
-        tethered = [sys.executable, "-I", "-S", str(tether.__file__), *command]
         with (
             output.open("wb") as sink,
             subprocess.Popen(
-                tethered,
+                tethered(*command),
                 cwd=module.folder,
                 env=go.environment(),
                 stdin=subprocess.PIPE,
