@@ -119,6 +119,9 @@ class Still:
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         return [owner(text) for stage in self.stages for text in stage]
 
+    async def concerned(self, reader: Reader) -> Sequence[Owner]:
+        return await self.sweep(reader)
+
 
 @dataclass
 class Deaf(Still):

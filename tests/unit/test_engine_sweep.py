@@ -240,6 +240,21 @@ async def test_a_key_that_concerns_everybody_is_planned_from_a_snapshot() -> Non
     assert sent == []
 
 
+async def test_a_sweep_that_events_ask_for_looks_at_whom_they_concern() -> None:
+    """A unit may know that of all only some are concerned; a sweep that the schedule asks for looks at all."""
+
+    class Knowing(Wide):
+        async def concerned(self, reader: Reader) -> Sequence[Owner]:
+            return [owner("o/5")]
+
+    unit = Knowing(due=frozenset({"o/3", "o/5"}))
+    made = make(unit)
+    assert (await made.handle(look("all"))).status == 204
+    assert sorted(unit.log) == ["+o/5", "-o/5"]
+    assert (await made.handle(sweep())).status == 204
+    assert sorted(unit.log) == ["+o/3", "+o/5", "+o/5", "-o/3", "-o/5", "-o/5"]
+
+
 async def test_keys_that_concern_everybody_are_joined() -> None:
     """What comes during such a run shares one further run."""
     go = asyncio.Event()

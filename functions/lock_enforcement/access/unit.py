@@ -25,6 +25,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit, stage
 from tenantry.model import limits
+from tenantry.model.flux.access import AccessEntries, ChangedEntries, references_of
 from tenantry.model.flux.consumers import CONSUMER_KINDS, CONSUMERS, Consumer
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.profile import Profile
@@ -83,10 +84,12 @@ class AccessLocks(Unit):
     def __init__(self) -> None:
         self._swept: dict[str, int] = {}
         """The generations of profile and index, by uid, that all consumers were looked at with: a hint."""
+        self._entries: AccessEntries | None = None
+        """The index that all consumers were looked at with, but for those that are due: a hint."""
         self._labels: dict[str, int] | None = None
         """Of the labels of each Namespace that all consumers in it were looked at with, a hash: a hint."""
         self._due: dict[str, set[Owner]] = {}
-        """By Namespace, what the last sweep named and was not yet looked at: till then its labels are no hint."""
+        """By Namespace, what the last sweeps named and was not yet looked at: till then its labels are no hint."""
         self._denied: set[str] | None = None
         """The consumers that this process has listed as denied, as owners: a hint."""
         self._listing: set[str] = set()
@@ -185,7 +188,7 @@ class AccessLocks(Unit):
             self._looked_at(owner)
             return
         self._untold.discard(owner)
-        self._swept, self._labels = {}, None
+        self._swept, self._entries, self._labels = {}, None, None
         if len(self._stuck) < limits.REMEMBERED:
             self._stuck.add(owner)
 
@@ -260,22 +263,46 @@ class AccessLocks(Unit):
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Each consumer about which there is something to decide, and the list of all that are denied."""
         profile, index = await shared_profile(reader), await index_object(reader)
-        owners = []
-        for row, _, items in await list_consumers(reader, Profile.of(profile)):
-            for item in items:
-                if isinstance(reader, Snapshot):
-                    reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
-                owners.append(_owner(row, item))
+        owners = [_owner(row, item) for row, item in await self._consumers(profile, reader)]
         namespaces = await reader.list(NAMESPACE, keep=kept_labels)
-        self._due = {}
-        for owner in owners:
-            self._due.setdefault(owner.namespace, set()).add(owner)
         self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
-        self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
+        self._note_due(owners, profile, index)
         named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
         for hints in (self._stuck, self._untold):
             hints.intersection_update(named)
         return named
+
+    async def concerned(self, reader: Reader) -> Sequence[Owner]:
+        """Where only the index has changed, the consumers that name what it says something else of, and those that are due."""
+        profile, index = await shared_profile(reader), await index_object(reader)
+        before, after = self._entries, AccessEntries.of(index) if index is not None else None
+        known = before is not None and self._labels is not None and self._knows(profile)
+        if not known or before is None or after is None or before.complete != after.complete:
+            return await self.sweep(reader)
+        changed = ChangedEntries.between(before, after)
+        due = self._untold.union(*self._due.values())
+        owners = [
+            owner
+            for row, item in await self._consumers(profile, reader)
+            if (owner := _owner(row, item)) in due or any(changed.concern(named) for _, named in references_of(item, row))
+        ]
+        self._note_due(owners, profile, index)
+        return [LOCKS, *owners, VIOLATIONS] if owners else []
+
+    async def _consumers(self, profile: Object | None, reader: Reader) -> list[tuple[Consumer, Object]]:
+        found = [(row, item) for row, _, items in await list_consumers(reader, Profile.of(profile)) for item in items]
+        if isinstance(reader, Snapshot):
+            for _, item in found:
+                reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
+        return found
+
+    def _note_due(self, owners: Sequence[Owner], profile: Object | None, index: Object | None) -> None:
+        """These are due; all others were looked at with this profile and this index."""
+        self._due = {}
+        for owner in owners:
+            self._due.setdefault(owner.namespace, set()).add(owner)
+        self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
+        self._entries = AccessEntries.of(index) if index is not None else None
 
 
 def made(settings: Settings) -> AccessLocks:

@@ -19,18 +19,18 @@ LEADS = 3
 
 
 async def due(
-    unit: Unit, api: Api, lists: Lists | None, busy: Container[str], stuck: Container[Owner], *, leads: bool
+    unit: Unit, api: Api, lists: Lists | None, busy: Container[str], stuck: Container[Owner], *, leads: bool, every: bool
 ) -> list[Owner]:
     """The owners that a snapshot shows not to be as declared, and those that ran when it was begun, but for the stuck ones.
 
     ``busy`` has these as they are called among those of all units, ``<unit>:<owner>``.  ``leads``: where any of those that lead
-    are due, they are all.
+    are due, they are all.  ``every``: not only those that events concern.
 
     Raises:
         ApiError: a list could not be read.
     """
     snapshot = await Snapshot.take(api, unit.prefetch(), lists)
-    owners = await unit.sweep(snapshot)
+    owners = await (unit.sweep if every else unit.concerned)(snapshot)
     leading = [each for each in owners if leads and each not in stuck and each in unit.leading]
     found = await _due_of(leading, unit, snapshot, api, busy)
     if not found:

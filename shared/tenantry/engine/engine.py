@@ -189,7 +189,7 @@ class Engine:
         """A sweep of the unit; events that come during one share the next, for which only what leads does not wait."""
 
         async def work(together: Ask, _: JustRead) -> Verdict:
-            return await self._sweep_unit(unit, together)
+            return await self._sweep_unit(unit, together, every=False)
 
         if (name := f"{unit.name}:*") in self._flight.busy():
             await self._run_all(unit, unit.leading, {}, ask)
@@ -353,7 +353,7 @@ class Engine:
         log.info("sweep: %s, %d writes", verdict.reason, verdict.writes)
         return verdict
 
-    async def _sweep_unit(self, unit: Unit, ask: Ask, lists: Lists | None = None) -> Verdict:
+    async def _sweep_unit(self, unit: Unit, ask: Ask, lists: Lists | None = None, *, every: bool = True) -> Verdict:
         """Run who is due, and look at lists again after the writes: one look for all in place of one for each.
 
         Who is due then may not have been before: one owner's writes may be what another waits for.  Only who
@@ -367,7 +367,7 @@ class Engine:
                 if await stands_aside(unit, self._api):
                     break
                 busy = self._flight.busy()  # they may write what they read before the lists: run again
-                todo = await due(unit, self._api, lists, busy, stuck, leads=attempt < LEADS)
+                todo = await due(unit, self._api, lists, busy, stuck, leads=attempt < LEADS, every=every)
             except ApiError as error:
                 return worst([*verdicts, await self._failed(error)])
             except Exception:

@@ -156,6 +156,10 @@ class Unit(ABC):
     def prefetch(self) -> Sequence[Prefetch]:
         """The lists that a sweep reads once instead of reading objects one by one."""
 
+    async def concerned(self, reader: Reader) -> Sequence[Owner]:
+        """The owners that a sweep looks at which only events asked for; all of them, where a unit knows no better."""
+        return await self.sweep(reader)
+
     @abstractmethod
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Every owner there is, those whose declaration is gone included."""

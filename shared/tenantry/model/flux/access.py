@@ -63,6 +63,28 @@ class AccessEntries:
         return frozenset(self.read) | frozenset(self.write)
 
 
+class ChangedEntries(NamedTuple):
+    """In what two states of the index differ: sources by ``Kind/namespace/name``, and namespaces that are of another tenant."""
+
+    sources: frozenset[str]
+    namespaces: frozenset[str]
+
+    @classmethod
+    def between(cls, before: AccessEntries, after: AccessEntries) -> Self:
+        """Those of two states of which both are complete, or neither is."""
+        return cls(
+            _differing(before.read, after.read) | _differing(before.write, after.write), _differing(before.tenants, after.tenants)
+        )
+
+    def concern(self, named: NamedObject) -> bool:
+        """Whether the decision about a reference to it may be another one (2.1, rows 4 to 12)."""
+        return named.namespace in self.namespaces or str(named) in self.sources
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+
+
 def _texts(grants: Mapping[str, Any] | None) -> Mapping[str, str]:
     """Grants as they are stored, of which no schema says that they are texts: what is none grants nothing, and is seen."""
     if not grants or all(isinstance(text, str) for text in grants.values()):

@@ -1,0 +1,167 @@
+"""Whom a changed AccessIndex concerns: what names something that it says something else of, and what is still to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from served import Served
+from test_flux_lock_plan import KUSTOMIZATION, ROWS
+
+from lock_enforcement.access.unit import LOCKS, VIOLATIONS, AccessLocks, owner_of
+from tenantry.engine import Owner
+from tenantry.engine.snapshot import Snapshot
+from tenantry.model.flux.access import AccessEntries, Asking, ChangedEntries, NamedObject, decide_access
+from tenantry.model.flux.consumers import Reference
+from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE, TENANT_LABEL
+from tenantry.model.flux.profile import Profile
+from tenantry.model.kinds import NAMESPACE, Kind, Object, key_of
+from tenantry.testing.objects import obj
+
+ROW = ROWS["kustomizations"]
+NAMESPACES, NAMES, TEXTS = ("dev-a", "dev-b"), ("app1", "app2"), ("", "*", "team=one", "team=two")
+KEYS = [str(NamedObject("GitRepository", namespace, name)) for namespace in NAMESPACES for name in NAMES]
+GRANTS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(TEXTS))
+ENTRIES = st.builds(
+    AccessEntries,
+    read=GRANTS,
+    write=GRANTS,
+    tenants=st.dictionaries(st.sampled_from(NAMESPACES), st.sampled_from(("one", "two"))),
+    complete=st.just(True),
+)
+
+
+@given(
+    before=ENTRIES,
+    after=ENTRIES,
+    named=st.builds(NamedObject, st.just("GitRepository"), st.sampled_from(NAMESPACES), st.sampled_from(NAMES)),
+    access=st.sampled_from(("read", "write", "local")),
+    labels=st.fixed_dictionaries({}, optional={"team": st.sampled_from(("one", "two")), TENANT_LABEL: st.just("one")}),
+    intra=st.booleans(),
+)
+def test_a_decision_that_differs_is_about_what_has_changed(
+    before: AccessEntries, after: AccessEntries, named: NamedObject, access: Any, labels: dict[str, str], intra: bool
+) -> None:
+    """Whatever two indexes say: what they do not concern is decided as before."""
+    profile = Profile.of({"spec": {"profile": "multi-tenant", "allowIntraTenantReferences": intra}})
+    reference, asking = Reference("spec.sourceRef", access), Asking("dev-c", labels)
+    decisions = {decide_access(reference, named, asking, entries, profile) for entries in (before, after)}
+    assert len(decisions) == 1 or ChangedEntries.between(before, after).concern(named)
+
+
+def test_nothing_is_concerned_where_nothing_changed() -> None:
+    """Nor is a source beside one that did, or of which another class of grants is the same."""
+    before = AccessEntries({KEYS[0]: "*"}, {KEYS[1]: "*"}, {"dev-a": "one"})
+    assert ChangedEntries.between(before, AccessEntries.of({"spec": before.spec()})) == ChangedEntries(frozenset(), frozenset())
+    changed = ChangedEntries.between(before, AccessEntries({KEYS[0]: "team=one"}, {KEYS[1]: "*"}, {"dev-b": "one"}))
+    assert changed == ChangedEntries(frozenset({KEYS[0]}), frozenset({"dev-a", "dev-b"}))
+    assert not changed.concern(NamedObject("GitRepository", "dev-c", "app1"))
+
+
+class Cluster(Served):
+    """Consumers ``c1`` to ``c3`` of the sources ``app1`` to ``app3``, all of which may use theirs."""
+
+    def __init__(self) -> None:
+        super().__init__(obj(NAMESPACE, "dev-c", metadata=_version(1)))
+        self.set(obj(TENANCY_PROFILE, DEFAULT, metadata=_version(1), spec={"profile": "multi-tenant"}))
+        for at in (1, 2, 3):
+            source = {"kind": "GitRepository", "name": f"app{at}", "namespace": "dev-a"}
+            self.set(obj(KUSTOMIZATION, f"c{at}", "dev-c", metadata=_version(1), spec={"sourceRef": source}))
+        self.index = 0
+        self.grant(1, 2, 3)
+
+    def set(self, found: Object) -> None:
+        """Have an object."""
+        self.objects[key_of(found)] = found
+
+    def grant(self, *numbers: int, **spec: Any) -> None:
+        """Write the next index."""
+        self.index += 1
+        read = {f"GitRepository/dev-a/app{at}": "*" for at in numbers}
+        self.set(obj(ACCESS_INDEX, DEFAULT, metadata=_version(self.index), spec={"complete": True, "read": read, **spec}))
+
+    async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
+        """Only Kustomizations are served."""
+        del again
+        return KUSTOMIZATION if (group, kind) == (KUSTOMIZATION.group, KUSTOMIZATION.plural) else None
+
+    async def concerned(self, unit: AccessLocks) -> set[Owner]:
+        """Whom a sweep that an event asked for looks at."""
+        return set(await unit.concerned(await Snapshot.take(self.api, unit.prefetch())))
+
+
+def _version(number: int) -> Object:
+    return {"uid": str(uuid4()), "resourceVersion": f"{number}", "generation": number}
+
+
+def _owners(*numbers: int) -> set[Owner]:
+    """Consumers, with what is looked at beside any."""
+    return {LOCKS, VIOLATIONS, *(owner_of(ROW, "dev-c", f"c{at}") for at in numbers)}
+
+
+def _end(unit: AccessLocks, owners: Iterable[Owner], well: bool = True) -> None:
+    for owner in owners:
+        unit.handlers[owner.type].ended(owner, well)
+
+
+async def _looked_at() -> tuple[Cluster, AccessLocks]:
+    """A process that has looked at all."""
+    cluster, unit = Cluster(), AccessLocks()
+    found = await cluster.concerned(unit)
+    assert found == _owners(1, 2, 3)  # a new process knows nothing
+    _end(unit, found)
+    return cluster, unit
+
+
+async def test_an_index_concerns_what_names_a_source_that_it_changed() -> None:
+    """Taken away, given, both; and nobody where it only changed for others, or says the same."""
+    cluster, unit = await _looked_at()
+    assert await cluster.concerned(unit) == set()
+    for granted, concerned in (((1, 3), (2,)), ((1, 2), (2, 3)), ((1, 2, 9), ())):
+        cluster.grant(*granted)
+        found = await cluster.concerned(unit)
+        assert found == (_owners(*concerned) if concerned else set()), granted
+        _end(unit, found)
+    cluster.grant(1, 2, 9, tenants={"dev-a": "one"})
+    assert await cluster.concerned(unit) == _owners(1, 2, 3)
+
+
+async def test_what_was_not_looked_at_yet_is_concerned_until_it_was() -> None:
+    """Also by the look after the locks, and by an index that says of it what the one before it said."""
+    cluster, unit = await _looked_at()
+    cluster.grant(1)
+    assert await cluster.concerned(unit) == _owners(2, 3)
+    assert await cluster.concerned(unit) == _owners(2, 3)
+    _end(unit, _owners(2))
+    cluster.grant(3)
+    assert await cluster.concerned(unit) == _owners(1, 3)
+    unit.handlers["consumer"].at_rest(owner_of(ROW, "dev-c", "c3"), None)
+    assert await cluster.concerned(unit) == _owners(1)
+
+
+def _failed(_: Cluster, unit: AccessLocks) -> None:
+    _end(unit, _owners(1), well=False)
+
+
+def _profile_changed(cluster: Cluster, _: AccessLocks) -> None:
+    cluster.set(obj(TENANCY_PROFILE, DEFAULT, metadata=_version(2), spec={"profile": "multi-tenant", "onRevocation": "Report"}))
+
+
+def _incomplete(cluster: Cluster, _: AccessLocks) -> None:
+    cluster.grant(1, 2, 3, complete=False)
+
+
+def _gone(cluster: Cluster, _: AccessLocks) -> None:
+    del cluster.objects[key_of(obj(ACCESS_INDEX, DEFAULT))]
+
+
+@pytest.mark.parametrize("change", [_failed, _profile_changed, _incomplete, _gone])
+async def test_all_are_concerned_where_less_is_known(change: Callable[[Cluster, AccessLocks], None]) -> None:
+    """A run that failed, another profile, an index that is not whole, or none."""
+    cluster, unit = await _looked_at()
+    change(cluster, unit)
+    assert await cluster.concerned(unit) == _owners(1, 2, 3)
