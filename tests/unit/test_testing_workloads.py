@@ -58,3 +58,26 @@ def test_what_concerns_other_runs_is_performed_by_itself() -> None:
     plans += [Plan("a", Perturbation, "list rolebindings [x=p-@] #1"), Plan("b", Perturbation, "list rolebindings #1")]
     rounds = [[plan.scenario for plan in some] for some in rounds_of(workload, plans, 2)]
     assert rounds == [["a", "b"], ["a", "b"], ["a-alone"], ["b-alone"], ["a"]]
+
+
+async def test_what_hands_made_over_something_going_is_made_again_when_that_is_gone() -> None:
+    """It goes with that, as for anybody who applies a namespace that is being deleted; what is there, or declared anew, stays."""
+    going = {"metadata": {"name": "ns", "uid": "old", "resourceVersion": "5", "deletionTimestamp": "now"}}
+    gets: list[Any] = [going, going, None]
+    applied: list[Any] = []
+
+    class Dying:
+        async def apply(self, _: Any, body: Any, **__: Any) -> Any:
+            applied.append(body)
+            return going if len(applied) == 1 else {"metadata": {"name": "ns", "uid": "new", "resourceVersion": "9"}}
+
+        async def get(self, *_: Any) -> Any:
+            return gets.pop(0)
+
+    run = Run("t1", cast(Any, Dying()), cast(Any, None))
+    await run.apply("Namespace", "ns")
+    await run.make_again()
+    assert (len(applied), gets) == (2, [])
+    assert applied[0] == applied[1]
+    await run.make_again()
+    assert len(applied) == 2

@@ -243,6 +243,7 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
             evidence.held = any(is_held(obj) for obj in present)
         await perturbation.lift(scene)
         lane.calm()
+        await run.make_again()
         await run.settle()
         evidence.early = state_of(arena.world.of(run.tag), run.tag)
         evidence.declared = [run.roles(body) for body in run.declared.values()]

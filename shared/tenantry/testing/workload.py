@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenantry.api import Api
 from tenantry.model import kinds
@@ -205,6 +205,15 @@ class Workload:
         self.scenarios[name] = Scenario(name, steps, before, other, gives_away, drifts, by_itself)
 
 
+class _MadeOver(NamedTuple):
+    """What hands have made over an object that was going, which it goes with."""
+
+    kind: Kind
+    body: Object
+    manager: str
+    uid: str
+
+
 class Run:
     """One run of a scenario under a tag of its own: the hands that change the declared state."""
 
@@ -216,6 +225,7 @@ class Run:
         self.gone: set[str] = set()
         """The uids of what these hands deleted."""
         self.settle = settle
+        self._over: list[_MadeOver] = []
         self._api = api
 
     def named(self, value: Any) -> Any:
@@ -240,7 +250,22 @@ class Run:
         metadata |= {part: fields.pop(part) for part in ("labels", "annotations", "finalizers") if part in fields}
         body: Object = self.named({"apiVersion": served.api_version, "kind": kind, "metadata": metadata, **fields})
         self.declared[key_of(body)] = body
-        return self._note(served, await self._api.apply(served, body, manager=manager))
+        stored = self._note(served, await self._api.apply(served, body, manager=manager))
+        if is_terminating(stored):
+            self._over.append(_MadeOver(served, body, manager, stored["metadata"]["uid"]))
+        return stored
+
+    async def make_again(self) -> None:
+        """Make again what went with what it was made over, which was going: whoever makes such a thing sees that, and does so."""
+        for each in self._over:
+            key, began = key_of(each.body), time.monotonic()
+            while (live := await self._api.get(each.kind, key.name, key.namespace)) and live["metadata"]["uid"] == each.uid:
+                if time.monotonic() - began > HELD_S:
+                    break  # held for good: that is found
+                await asyncio.sleep(POLL_S)
+            if live is None and self.declared.get(key) is each.body:
+                self._note(each.kind, await self._api.apply(each.kind, each.body, manager=each.manager))
+        self._over.clear()
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """A live object."""
