@@ -7,6 +7,7 @@ Beside it stand the fixtures that several folders share.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -27,6 +28,7 @@ from tenantry.testing.proxy import FaultProxy
 
 USED = pytest.StashKey[Used]()
 SAID = pytest.StashKey[list[str]]()
+FINDINGS = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -101,10 +103,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if (cache := getattr(config, "cache", None)) is not None:
         cache.set("tenantry/rights", used.document())
     if findings := [*rights.judge_all(used), *fences.judge_all(used.written, used.refused)]:
+        config.stash[FINDINGS] = findings
         config.stash[SAID].extend([*findings, "`make rights` changes them so"])
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     else:
         config.stash[SAID].append("each function may do what its tests use, by rights and fence, and nothing else")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say last what made the run fail, behind the list of what was skipped."""
+    for line in config.stash.get(FINDINGS, ()):
+        sys.stderr.write(f"{line}\n")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

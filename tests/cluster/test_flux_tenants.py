@@ -11,6 +11,7 @@ from flawless import Calm
 from flux_crds import current, install_flux
 from flux_declaring import FLUX_FINALIZER, FUNCTIONS, SOURCE, Tenants
 from people import CORE_EVENT, token
+from refusing import lacking
 from times import FLUX_S
 
 from tenantry.api import Api
@@ -19,6 +20,7 @@ from tenantry.model.conditions import find_condition
 from tenantry.model.flux.names import ACCOUNT_LABEL, MADE_FOR_TENANT, PRUNE, SHOW_SOURCES, TENANT, TENANT_LABEL
 from tenantry.model.flux.onboarding import GIT_REPOSITORY, KUSTOMIZATION
 from tenantry.model.kinds import (
+    EVENT,
     NAMESPACE,
     ROLE_BINDING,
     SERVICE_ACCOUNT,
@@ -28,6 +30,7 @@ from tenantry.model.kinds import (
     is_terminating,
     labels_of,
 )
+from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.testing import eventually
 from tenantry.testing.objects import obj
 
@@ -328,3 +331,21 @@ async def test_nothing_is_told_twice(tenants: Tenants, system: Knative, calm: Ca
     assert len(found) == 1
     now = await tenants.get(TENANT, name)
     assert find_condition(now, "Ready") == find_condition(before, "Ready")
+
+
+@pytest.mark.parametrize("duty", ["rbac-aggregation-tenants", "release-provisioning-tenants"])
+async def test_missing_right_to_read_is_told_on_the_account(duty: str, tenants: Tenants, system: Knative, calm: Calm) -> None:
+    """A Warning names the right and the file that gives it; afterwards all goes on."""
+    name = f"t{token()}"
+
+    async def told() -> list[str]:
+        found = await tenants.admin.list(EVENT, SYSTEM_NAMESPACE, field_selector="type=Warning,reason=RightMissing")
+        return [each["note"] for each in found.items if each["regarding"]["name"] == duty]
+
+    async with lacking(tenants.admin, f"tenantry-{duty}", "tenants", {"get"}):
+        await tenants.declare(name, f"apps-{name}")
+        notes = await eventually(told, within=FLUX_S, what=f"a Warning about {duty}")
+    await calm(system)
+    await tenants.ready(name)
+
+    assert f"the right to get tenants.tenantry.dev is missing: apply knative/{duty}/rights.yaml again" in notes

@@ -118,15 +118,54 @@ def shared(number: int) -> list[Object]:
 
 
 async def test_few_sources_are_read_by_name() -> None:
-    """No list but that of SourceGrants, which is as new as the index; many sources are listed."""
+    """No list but that of SourceGrants, as new as the index; of many, and of those that labels select, that of their kind too."""
     changed = grant("n", "g", {"sourceRef": {"kind": "GitRepository", "name": "s0"}}, [])
-    for number, lists in ((FEW_SOURCES, 1), (FEW_SOURCES + 1, 1 + len(SHARED_KINDS))):
-        flux = Flux(*shared(number), changed)
+    selecting = grant("n", "g", {"sourceSelector": {"kind": "Bucket", "matchLabels": {"shared": "yes"}}}, [])
+    few, kinds = ["SourceGrant n since 5"], ["GitRepository n since 5"]
+    for number, by, listed in (
+        (FEW_SOURCES, changed, few),
+        (FEW_SOURCES + 1, changed, [*few, *kinds]),
+        (FEW_SOURCES, selecting, [*few, "Bucket n since 5"]),
+        (FEW_SOURCES + 1, selecting, [*few, *kinds, "Bucket n since 5"]),
+    ):
+        flux = Flux(*shared(number), by)
         await flux.look()
         flux.listed.clear()
-        await flux.look(key_of(changed))
-        assert len(flux.listed) == lists, flux.listed
-        assert all(each.split()[1] == "n" for each in flux.listed)
+        await flux.look(key_of(by))
+        assert flux.listed == listed
+
+
+async def test_what_is_listed_is_looked_at_as_it_is_now_behind_the_write() -> None:
+    """Another process may have seen a change for which it had nothing to write while the index was as it was."""
+    changed = grant("n", "g", {"sourceRef": {"kind": "GitRepository", "name": "s0"}}, [])
+    flux = Flux(*shared(FEW_SOURCES + 1), changed)
+    await flux.look()
+    reader = flux.reader([key_of(changed)])
+    await observe_index(reader, limits.GRANTS)
+    flux.listed.clear()
+    assert await reader.unchanged()
+    assert flux.listed == ["SourceGrant n since 5", "GitRepository n"]
+    flux.put(source(GIT, "n", "s3", [{"team": "y"}], {}))
+    assert not await reader.unchanged()
+
+
+async def test_a_listed_source_that_woke_the_run_is_as_it_is_now() -> None:
+    """The list may be older: what it has is not what is looked at, and what it has no more is gone."""
+
+    class Older(Flux):
+        async def list(self, kind: Kind, namespace: str = "", *parts: Any, **more: Any) -> Any:
+            found = await super().list(kind, namespace, *parts, **more)
+            if kind == GIT and more.get("not_older_than"):
+                found.items[:] = [more["keep"](each) for each in shared(FEW_SOURCES + 1)]
+            return found
+
+    changed, gone = source(GIT, "n", "s0", [{"team": "y"}], {}), shared(2)[1]
+    flux = Older(*shared(FEW_SOURCES + 1))
+    await flux.look()
+    flux.put(changed)
+    del flux.objects[key_of(gone)]
+    read = (await flux.look(key_of(changed), key_of(gone))).seen.entries.read
+    assert (read["GitRepository/n/s0"], read.get("GitRepository/n/s1"), len(read)) == ("team=y", None, FEW_SOURCES)
 
 
 async def test_what_went_is_never_in_an_older_list() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Container, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from scope_binding.sources.memory import decisive, place_of, state_of
@@ -76,10 +76,10 @@ async def observe_index(reader: Reader, most: int) -> IndexLook:
     """
     index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT, again=True))
     namespaces = _concerned(reader, index, most)
-    made_from = await _made_from(reader, index, namespaces)
+    made_from = await _made_from(reader, index, namespaces, consistent=False)
 
     async def state_now(fresh: Reader) -> Hashable:
-        return (await _made_from(fresh, index, namespaces)).state
+        return (await _made_from(fresh, index, namespaces, consistent=True)).state
 
     if reader.live:  # a snapshot writes nothing, and of all sources a state is much to work out
         reader.depends_on(state_now, made_from.state)
@@ -90,13 +90,13 @@ async def observe_index(reader: Reader, most: int) -> IndexLook:
     return IndexLook(index_seen(index, profile, places, most, namespaces, tenants), places, whole, profile, causes)
 
 
-async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset[str] | None) -> _MadeFrom:
+async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset[str] | None, *, consistent: bool) -> _MadeFrom:
     """Read the profile, and the places and tenants of these namespaces; None: of all."""
     if namespaces is None:
         profile = await read_profile(reader)
         places, tenants = await asyncio.gather(read_places(reader), _tenants(reader, profile))
         return _MadeFrom(profile, places, None, tenants)
-    looks = asyncio.gather(*(_look(reader, index, each) for each in sorted(namespaces)))
+    looks = asyncio.gather(*(_look(reader, index, each, consistent=consistent) for each in sorted(namespaces)))
     profile, found = await asyncio.gather(read_profile(reader), looks)
     served = found[0][0].served.intersection(*(each.served for each, _ in found))
     sources = tuple(source for each, _ in found for source in each.sources)
@@ -105,59 +105,81 @@ async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset
     return _MadeFrom(profile, places, whole, None)
 
 
-async def _look(reader: Reader, index: Object | None, namespace: str) -> tuple[Places, bool]:
+async def _look(reader: Reader, index: Object | None, namespace: str, *, consistent: bool = True) -> tuple[Places, bool]:
     """The sources of a namespace that have carriers, with its SourceGrants; else all of them.  The latter is True.
 
-    Few are read by name, which waits for nobody; lists of kinds at rest wait (`tenantry.api.Api.list`).
+    ``consistent``: what is listed is as it is now, and not only as new as the index; of kinds at rest that waits
+    (`tenantry.api.Api.list`), as reads by name never do.
     """
     try:
-        found = await _shared_places(reader, index, namespace)
+        found = await _shared_places(reader, index, namespace, consistent=consistent)
     except KindNotServed:
         found = None
     return (found, False) if found is not None else (await read_places(reader, namespace), True)
 
 
-async def _shared_places(reader: Reader, index: Object | None, namespace: str) -> Places | None:
-    """Those that the index has, that SourceGrants name and that woke the run; None where these are not few.
+async def _shared_places(reader: Reader, index: Object | None, namespace: str, *, consistent: bool) -> Places | None:
+    """Those that the index has, that SourceGrants name and that woke the run: few by name, and else all of their kinds.
 
-    SourceGrants that woke the run are as they are now, others as new as what the index was made from: of what happened to them
-    later there are events.
+    What woke the run is as it is now, the rest as new as what the index was made from: of what happened to it later there are
+    events.  None where that is not so: without an index, and when a SourceGrant is gone, which nobody tells again; and for kinds
+    that are not served.
     """
     if index is None:
         return None
     kinds = await asyncio.gather(*(reader.preferred(each.group, each.kind) for each in SHARED_KINDS))
     served = {each.kind: each for each in kinds if each is not None}
+    since = index["metadata"]["resourceVersion"]
     causes = [each for each in reader.causes if each.namespace == namespace]
-    first = {(each.kind, each.name) for each in causes if each.kind != SOURCE_GRANT.kind}
-    first |= {(kind_in(each), name_in(each)) for each in AccessEntries.of(index).granted if namespace_in(each) == namespace}
+    woken = {(each.kind, each.name) for each in causes if each.kind != SOURCE_GRANT.kind}
+    known = {(kind_in(each), name_in(each)) for each in AccessEntries.of(index).granted if namespace_in(each) == namespace}
+    found: dict[tuple[str, str], Object | None] = {}
 
-    async def read(names: Iterable[tuple[str, str]]) -> list[Object | None]:
+    async def listed(kinds: Iterable[str]) -> list[list[Object]]:
+        if consistent:
+            return await asyncio.gather(*(reader.list(served[each], namespace, keep=kept_source) for each in sorted(kinds)))
+        return await asyncio.gather(
+            *(reader.list_since(served[each], namespace, since, keep=kept_source) for each in sorted(kinds))
+        )
+
+    async def read(names: Iterable[tuple[str, str]]) -> list[tuple[tuple[str, str], Object | None]]:
         """Read now: what led to the owner may have been read before the index."""
-        return await asyncio.gather(*(reader.get(served[kind], name, namespace, again=True) for kind, name in sorted(names)))
+        wanted = sorted(names)
+        gets = (reader.get(served[kind], name, namespace, again=True) for kind, name in wanted)
+        return list(zip(wanted, await asyncio.gather(*gets), strict=True))
 
-    if not _few(first, served):
+    if not served.keys() >= _kinds_of(woken | known):
         return None
-    grants, woken, sources = await asyncio.gather(
-        reader.list_since(SOURCE_GRANT, namespace, index["metadata"]["resourceVersion"], keep=kept_grant),
+    many = _kinds_of(known) if len(known | woken) > FEW_SOURCES else frozenset()
+    grants, changed, lists, now = await asyncio.gather(
+        reader.list_since(SOURCE_GRANT, namespace, since, keep=kept_grant),
         asyncio.gather(*(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)),
-        read(first),
+        listed(many),
+        read(woken if many else woken | known),
     )
-    if any(each is None for each in woken):
-        return None  # since when one is gone nobody tells
-    now = {each["metadata"]["name"]: each for each in grants}
-    now |= {each["metadata"]["name"]: kept_grant(each) for each in woken if each is not None}
-    references = [each["spec"].get("sourceRef") for each in now.values()]
-    if None in references:
+    if any(each is None for each in changed):
         return None
-    named = {(each["kind"], each["name"]) for each in references}
-    if not _few(first | named, served):
+    live = {each["metadata"]["name"]: each for each in grants}
+    live |= {each["metadata"]["name"]: kept_grant(each) for each in changed if each is not None}
+    specs = [each["spec"] for each in live.values()]
+    named = {(each["sourceRef"]["kind"], each["sourceRef"]["name"]) for each in specs if "sourceRef" in each}
+    selected = {each["sourceSelector"]["kind"] for each in specs if "sourceRef" not in each}
+    if not served.keys() >= _kinds_of(named) | selected:
         return None
-    sources += await read(named - first)
-    return Places(frozenset(served), tuple(kept_source(each) for each in sources if each is not None), tuple(now.values()))
+    left = {each for each in named - woken - (frozenset() if many else known) if each[0] not in many | selected}
+    more = selected | (_kinds_of(left) if len(left | woken | known) > FEW_SOURCES else frozenset())
+    lists_left, now_left = await asyncio.gather(listed(more - many), read(each for each in left if each[0] not in more))
+    found |= {
+        (each["kind"], each["metadata"]["name"]): each for each in (item for some in (*lists, *lists_left) for item in some)
+    }
+    found |= dict((*now, *now_left))
+    return Places(
+        frozenset(served), tuple(kept_source(each) for each in found.values() if each is not None), tuple(live.values())
+    )
 
 
-def _few(names: Collection[tuple[str, str]], served: Container[str]) -> bool:
-    return len(names) <= FEW_SOURCES and all(kind in served for kind, _ in names)
+def _kinds_of(names: Iterable[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(kind for kind, _ in names)
 
 
 def _concerned(reader: Reader, index: Object | None, most: int) -> frozenset[str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from itertools import accumulate
 
 from scope_binding import NAME
-from scope_binding.sources.seen import GrantTexts, IndexSeen, Places, carried, entry_size, kind_in, name_of, namespace_in
+from scope_binding.sources.seen import GrantTexts, IndexSeen, Places, carried, entries_size, kind_in, name_of, namespace_in
 from tenantry.model import limits
 from tenantry.model.conditions import condition, find_condition
 from tenantry.model.difference import entries_of
@@ -26,7 +26,7 @@ _WARN = 4 / 5
 
 def is_nearly_full(entries: AccessEntries, most: int) -> bool:
     """Whether so much of the index is used that a grant may find no place in it."""
-    used = sum(entry_size(*each) for found in (entries.read, entries.write, entries.tenants) for each in found.items())
+    used = sum(map(entries_size, (entries.read, entries.write, entries.tenants)))
     return len(entries.granted) >= _WARN * most or used >= _WARN * limits.INDEX_BYTES
 
 
@@ -54,7 +54,7 @@ def index_seen(
             if namespace_in(name) not in namespaces:
                 found[name] = GrantTexts(before.read.get(name, ""), before.write.get(name, ""))
     tenants = before.tenants if tenants is None else tenants
-    placed = _placed(found, before, _ages(places), most, sum(entry_size(*each) for each in tenants.items()))
+    placed = _placed(found, before, _ages(places), most, entries_size(tenants))
     read = {name: texts.read for name, texts in placed.items() if texts.read}
     write = {name: texts.write for name, texts in placed.items() if texts.write}
     keys = {key for text in {*read.values(), *write.values()} for each in selectors_of_text(text) for key, _ in each}
@@ -80,6 +80,9 @@ def _placed(
     found: Mapping[str, GrantTexts], before: AccessEntries, ages: Mapping[str, str], most: int, size: int
 ) -> dict[str, GrantTexts]:
     """Those that have a place: at most so many, and within the budget of bytes, of which ``size`` are used."""
+
+    if len(found) <= most and size + sum(texts.size(name) for name, texts in found.items()) <= limits.INDEX_BYTES:
+        return dict(found)
 
     def rank(name: str) -> tuple[int, str, str]:
         stands = GrantTexts(before.read.get(name, ""), before.write.get(name, ""))

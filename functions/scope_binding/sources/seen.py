@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from tenantry.model import limits
@@ -38,7 +39,7 @@ class Places:
     grants: tuple[Object, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexSeen:
     """The index as it is, and as it is to be.
 
@@ -52,7 +53,7 @@ class IndexSeen:
     most: int
     full: bool = False
 
-    @property
+    @cached_property
     def before(self) -> AccessEntries:
         """What the index has."""
         return AccessEntries.of(self.index or {})
@@ -89,6 +90,11 @@ class AccessSeen:
 def entry_size(key: str, value: str) -> int:
     """Bytes of an entry of a map, as JSON."""
     return len(key) + len(value) + len('"":"",')
+
+
+def entries_size(entries: Mapping[str, str]) -> int:
+    """Bytes of the entries of a map, as JSON."""
+    return sum(map(len, entries)) + sum(map(len, entries.values())) + len('"":"",') * len(entries)
 
 
 class GrantTexts(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
 from tenantry.model.flux.carriers import selectors_of_text
@@ -21,7 +22,7 @@ AccessDecision = Literal["allow", "deny", "unknown"]
 """``unknown``: what the decision needs could not be read, so it is made later; it is never an allowance (2.1, row 13)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AccessEntries:
     """The spec of the AccessIndex: texts of selectors by ``Kind/namespace/name``, for each class."""
 
@@ -57,7 +58,7 @@ class AccessEntries:
         }
         return {"complete": self.complete, **{name: value for name, value in found.items() if value}}
 
-    @property
+    @cached_property
     def granted(self) -> frozenset[str]:
         """The sources that somebody may use."""
         return frozenset(self.read) | frozenset(self.write)
@@ -87,7 +88,7 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset
 
 def _texts(grants: Mapping[str, Any] | None) -> Mapping[str, str]:
     """Grants as they are stored, of which no schema says that they are texts: what is none grants nothing, and is seen."""
-    if not grants or all(isinstance(text, str) for text in grants.values()):
+    if not grants or {*map(type, grants.values())} == {str}:
         return grants or {}
     return {name: text if isinstance(text, str) else "" for name, text in grants.items()}
 
