@@ -76,8 +76,8 @@ async def test_what_hands_made_over_something_going_is_made_again_when_that_is_g
 
     run = Run("t1", cast(Any, Dying()), cast(Any, None))
     await run.apply("Namespace", "ns")
-    await run.make_again()
+    assert await run.make_again()
     assert (len(applied), gets) == (2, [])
     assert applied[0] == applied[1]
-    await run.make_again()
+    assert not await run.make_again()
     assert len(applied) == 2

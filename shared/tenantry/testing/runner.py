@@ -186,7 +186,7 @@ async def _perform_all(
     performed = list(await asyncio.gather(*(_disturb(arena, plan, scenarios[plan.scenario], seed) for plan in plans)))
     swept = time.monotonic()
     await _sweep(arena, performed)
-    await asyncio.gather(*(_reach(arena, each, ends.get(each.plan.scenario), mask, swept) for each in performed))
+    await asyncio.gather(*(_recover(arena, each, ends.get(each.plan.scenario), mask, swept) for each in performed))
     for each in performed:
         each.evidence.exchanges = list(arena.exchanges(each.evidence.tag))
         lane = arena.player.lanes[each.evidence.tag]
@@ -243,7 +243,6 @@ async def _disturb(arena: Arena, plan: Plan, scenario: Scenario, seed: int) -> _
             evidence.held = any(is_held(obj) for obj in present)
         await perturbation.lift(scene)
         lane.calm()
-        await run.make_again()
         await run.settle()
         evidence.early = state_of(arena.world.of(run.tag), run.tag)
         evidence.declared = [run.roles(body) for body in run.declared.values()]
@@ -291,6 +290,12 @@ async def _sweep(arena: Arena, performed: Sequence[_Performed]) -> None:
     if statuses[-1:] != [204]:
         performed[0].evidence.error = f"(in this round) the sweep was answered {statuses}"
     await asyncio.gather(*(_settle(arena, each) for each in performed))
+
+
+async def _recover(arena: Arena, each: _Performed, end: State | None, mask: Mask | None, swept: float) -> None:
+    """Reach the end from the sweep on, or from when hands could make again what went with what held it till then."""
+    made_again = not each.evidence.error and await each.scene.run.make_again()
+    await _reach(arena, each, end, mask, time.monotonic() if made_again else swept)
 
 
 async def _reach(arena: Arena, each: _Performed, end: State | None, mask: Mask | None, swept: float) -> None:

@@ -255,8 +255,9 @@ class Run:
             self._over.append(_MadeOver(served, body, manager, stored["metadata"]["uid"]))
         return stored
 
-    async def make_again(self) -> None:
+    async def make_again(self) -> bool:
         """Make again what went with what it was made over, which was going: whoever makes such a thing sees that, and does so."""
+        made = False
         for each in self._over:
             key, began = key_of(each.body), time.monotonic()
             while (live := await self._api.get(each.kind, key.name, key.namespace)) and live["metadata"]["uid"] == each.uid:
@@ -265,7 +266,9 @@ class Run:
                 await asyncio.sleep(POLL_S)
             if live is None and self.declared.get(key) is each.body:
                 self._note(each.kind, await self._api.apply(each.kind, each.body, manager=each.manager))
+                made = True
         self._over.clear()
+        return made
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """A live object."""
