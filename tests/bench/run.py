@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
 
@@ -197,20 +198,9 @@ async def _paas(report: Report, *, quick: bool) -> None:
     report.paas_growth(done)
 
 
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """The API server collects its garbage on all cores, for a tenth of a second each time: seldom, as for `make figures`."""
-    before = os.environ.get("GOGC")
-    os.environ["GOGC"] = "1600"
-    try:
-        yield
-    finally:
-        del os.environ["GOGC"]
-        os.environ |= {"GOGC": before} if before is not None else {}
-
-
 async def _flux(report: Report, *, quick: bool) -> None:
-    with _collecting_seldom(), _plane() as (plane, folder):
+    # The API server collects its garbage on all cores, for a tenth of a second each time: seldom, as for `make figures`.
+    with patch.dict(os.environ, GOGC="1600"), _plane() as (plane, folder):
         report.flux(await flux.measure(plane, folder, flux_admission.QUICK if quick else flux_admission.Sizes()))
 
 

@@ -89,7 +89,7 @@ class AccessLocks(Unit):
         self._labels: dict[str, int] | None = None
         """Of the labels of each Namespace that all consumers in it were looked at with, a hash: a hint."""
         self._due: dict[str, set[Owner]] = {}
-        """By Namespace, what the last sweeps named and was not yet looked at: till then its labels are no hint."""
+        """By Namespace, what sweeps have named and was not yet looked at: till then its labels are no hint."""
         self._denied: set[str] | None = None
         """The consumers that this process has listed as denied, as owners: a hint."""
         self._listing: set[str] = set()
@@ -276,8 +276,7 @@ class AccessLocks(Unit):
         """Where only the index has changed, the consumers that name what it says something else of, and those that are due."""
         profile, index = await shared_profile(reader), await index_object(reader)
         before, after = self._entries, AccessEntries.of(index) if index is not None else None
-        known = before is not None and self._labels is not None and self._knows(profile)
-        if not known or before is None or after is None or before.complete != after.complete:
+        if before is None or after is None or before.complete != after.complete or not self._knows(profile):
             return await self.sweep(reader)
         changed = ChangedEntries.between(before, after)
         due = self._untold.union(*self._due.values())
