@@ -18,7 +18,7 @@ from scope_binding.sources.observe import FEW_SOURCES, observe_index
 from scope_binding.sources.seen import IndexLook
 from scope_binding.sources.unit import INDEX, SourceAccess
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.unit import Owner
+from tenantry.engine.unit import OutdatedError, Owner
 from tenantry.model import limits
 from tenantry.model.flux.names import (
     ACCESS_FROM,
@@ -257,6 +257,31 @@ async def test_what_a_run_is_writing_needs_no_other_run() -> None:
     assert await owners() == []
     flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "6"}, spec={"complete": True, "read": {}}))
     assert await owners() == [[INDEX]]
+
+
+async def test_the_index_is_read_once() -> None:
+    """What is written on a state of it that is no more is refused; where nothing is to be written its version is asked for."""
+    flux, unit = Flux(*shared(2)), SourceAccess(most=limits.GRANTS)
+    observe, changed = unit.handlers[INDEX.type].observe, key_of(shared(2)[0])
+
+    async def asked(attempt: int = 0) -> list[str]:
+        flux.asked.clear()
+        reader = flux.reader((changed,)).anew(attempt)
+        await observe(INDEX, reader)
+        return [each.kind for each in flux.asked if each.kind in ("version", ACCESS_INDEX.kind)]
+
+    await flux.look()
+    assert await asked() == [ACCESS_INDEX.kind]
+    assert await asked() == ["version"], "it is as it is to be, if it still stands"
+    flux.put(source(GIT, "n", "s0", [], {}))
+    assert await asked() == [], "what takes a grant away would be written on what was read"
+    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "6"}, spec={"complete": True, "read": {}}))
+    assert await asked(attempt=1) == [ACCESS_INDEX.kind], "after a lost race it is read"
+    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "7"}, spec={"complete": True, "read": {"x/y/z": "*"}}))
+    with pytest.raises(OutdatedError, match="AccessIndex"):
+        await asked()
+    unit.handlers[INDEX.type].ended(INDEX, False)
+    assert await asked() == [ACCESS_INDEX.kind], "after a failure it is read"
 
 
 async def test_an_event_of_a_namespace_without_a_tenant_costs_a_version() -> None:

@@ -28,6 +28,7 @@ from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import if_served
 from tenantry.engine.recorder import now_micro
+from tenantry.engine.unit import OutdatedError
 from tenantry.model.flux.access import AccessEntries
 from tenantry.model.flux.carriers import tenants_may_set
 from tenantry.model.flux.names import (
@@ -39,7 +40,7 @@ from tenantry.model.flux.names import (
     TENANT_LABEL,
 )
 from tenantry.model.flux.profile import Profile
-from tenantry.model.kinds import EVENT, NAMESPACE, Kind, Object, is_terminating, labels_of
+from tenantry.model.kinds import EVENT, NAMESPACE, Kind, Object, is_terminating, key_in, labels_of
 
 _IN_A_NAMESPACE = frozenset((each.group, each.kind) for each in (*SHARED_KINDS, SOURCE_GRANT))
 FEW_SOURCES = 16
@@ -69,12 +70,22 @@ async def read_profile(reader: Reader) -> Profile:
     return Profile.of(await if_served(TENANCY_PROFILE, reader, reader.get(TENANCY_PROFILE, DEFAULT)))
 
 
-async def observe_index(reader: Reader, most: int) -> IndexLook:
+async def observe_index(reader: Reader, most: int, standing: Object | None = None) -> IndexLook:
     """Read the index and what it is made from: all, or the namespaces that woke the run where the rest stays as it is.
 
     That is read again after the write: another process that saw a change had nothing to write while the index was as it was.
+
+    Args:
+        standing: the index as it was read before, in place of one that is read now.  It is written on that state or not at all.
+
+    Raises:
+        OutdatedError: the index is as it is to be, if it is as it was read before; and it is not.
     """
-    index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT, again=True))
+    if standing is None:
+        index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT, again=True))
+    else:
+        reader.known[key_in(ACCESS_INDEX, DEFAULT, "")] = standing
+        index = await reader.get(ACCESS_INDEX, DEFAULT)
     namespaces = _concerned(reader, index, most)
     made_from = await _made_from(reader, index, namespaces, consistent=False)
 
@@ -87,7 +98,12 @@ async def observe_index(reader: Reader, most: int) -> IndexLook:
     causes = (
         frozenset((each.kind, each.namespace, each.name) for each in reader.causes) if namespaces is not None else frozenset()
     )
-    return IndexLook(index_seen(index, profile, places, most, namespaces, tenants), places, whole, profile, causes)
+    seen = index_seen(index, profile, places, most, namespaces, tenants)
+    if standing is not None and seen.entries == seen.before:  # no write will tell whether it still is so
+        version = await reader.version(ACCESS_INDEX, DEFAULT)
+        if version != standing["metadata"]["resourceVersion"]:
+            raise OutdatedError("the AccessIndex has changed since it was read: it is read again")
+    return IndexLook(seen, places, whole, profile, causes)
 
 
 async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset[str] | None, *, consistent: bool) -> _MadeFrom:

@@ -55,6 +55,8 @@ class SourceAccess(Unit):
         self._most = most
         self._memory = IndexMemory()
         self._look: IndexLook | None = None
+        self._standing: Object | None = None
+        """The index as it was read last, or found to be: what is written on it fails where it is another one now."""
         self._elsewhere: set[str] = set()
         """Namespaces without a part in what woke the run, whose sources have found or lost a place in the index: a hint."""
         self.handlers = {
@@ -79,19 +81,24 @@ class SourceAccess(Unit):
         }
 
     async def _observe_index(self, _: Owner, reader: Reader) -> IndexSeen:
-        look = await observe_index(reader, self._most)
-        if reader.live:
-            self._look = look
+        if not reader.live:
+            return (await observe_index(reader, self._most)).seen
+        # a run that begins anew found the index changed
+        look = self._look = await observe_index(reader, self._most, None if reader.attempt else self._standing)
+        self._standing = look.seen.index
         return look.seen
 
     def _index_ended(self, _: Owner, well: bool) -> None:
         look, self._look = self._look, None
         if not well or look is None:
             self._memory.forget()
+            self._standing = None
             return
         self._memory.looked(look.places, look.whole, look.profile, look.causes)
         seen = look.seen
         written = seen.index is None or seen.entries != seen.before
+        if written and (self._standing is None or AccessEntries.of(self._standing) != seen.entries):
+            self._standing = None  # its event tells
         self._memory.version = "" if written else seen.index["metadata"]["resourceVersion"] if seen.index else ""
         self._memory.planned = seen.entries
         if is_nearly_full(seen.before, self._most):
@@ -152,7 +159,7 @@ class SourceAccess(Unit):
 
     async def _index_owners(self, reader: Reader) -> Stages:
         """The index, unless it stands as this function has written it; then namespaces that have something new to be told."""
-        live = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT))
+        live = self._standing = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT))
         if live is None:
             return [[INDEX]]
         entries = AccessEntries.of(live)
