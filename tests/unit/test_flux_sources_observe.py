@@ -260,7 +260,7 @@ async def test_what_a_run_is_writing_needs_no_other_run() -> None:
 
 
 async def test_the_index_is_read_once() -> None:
-    """What is written on a state of it that is no more is refused; where nothing is to be written its version is asked for."""
+    """Then a run asks for its version, a second look of it for nothing: what is written on a state that is no more is refused."""
     flux, unit = Flux(*shared(2)), SourceAccess(most=limits.GRANTS)
     observe, changed = unit.handlers[INDEX.type].observe, key_of(shared(2)[0])
 
@@ -270,18 +270,29 @@ async def test_the_index_is_read_once() -> None:
         await observe(INDEX, reader)
         return [each.kind for each in flux.asked if each.kind in ("version", ACCESS_INDEX.kind)]
 
+    def ends(*, well: bool = True) -> None:
+        unit.handlers[INDEX.type].ended(INDEX, well)
+
     await flux.look()
     assert await asked() == [ACCESS_INDEX.kind]
-    assert await asked() == ["version"], "it is as it is to be, if it still stands"
-    flux.put(source(GIT, "n", "s0", [], {}))
-    assert await asked() == [], "what takes a grant away would be written on what was read"
+    assert await asked() == [], "a second look"
+    ends()
+    assert await asked() == ["version"]
     flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "6"}, spec={"complete": True, "read": {}}))
+    assert await asked() == []
     assert await asked(attempt=1) == [ACCESS_INDEX.kind], "after a lost race it is read"
-    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "7"}, spec={"complete": True, "read": {"x/y/z": "*"}}))
+    ends()
+    assert await asked() == [ACCESS_INDEX.kind], "what was written was another state of it"
+    ends(well=False)
+    assert await asked() == [ACCESS_INDEX.kind], "after a failure"
+    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "7"}, spec={"complete": True}))
+    flux.put(source(GIT, "n", "s0", [], {}))
+    flux.put(source(GIT, "n", "s1", [], {}))
+    assert await asked(attempt=1) == [ACCESS_INDEX.kind]
+    ends()
+    flux.put(obj(ACCESS_INDEX, DEFAULT, metadata={"resourceVersion": "8"}, spec={"complete": True, "read": {"x/y/z": "*"}}))
     with pytest.raises(OutdatedError, match="AccessIndex"):
         await asked()
-    unit.handlers[INDEX.type].ended(INDEX, False)
-    assert await asked() == [ACCESS_INDEX.kind], "after a failure it is read"
 
 
 async def test_an_event_of_a_namespace_without_a_tenant_costs_a_version() -> None:

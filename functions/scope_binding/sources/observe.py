@@ -70,16 +70,17 @@ async def read_profile(reader: Reader) -> Profile:
     return Profile.of(await if_served(TENANCY_PROFILE, reader, reader.get(TENANCY_PROFILE, DEFAULT)))
 
 
-async def observe_index(reader: Reader, most: int, standing: Object | None = None) -> IndexLook:
+async def observe_index(reader: Reader, most: int, standing: Object | None = None, *, again: bool = False) -> IndexLook:
     """Read the index and what it is made from: all, or the namespaces that woke the run where the rest stays as it is.
 
     That is read again after the write: another process that saw a change had nothing to write while the index was as it was.
 
     Args:
         standing: the index as it was read before, in place of one that is read now.  It is written on that state or not at all.
+        again: it was there in that state a moment ago; else its version is asked for.
 
     Raises:
-        OutdatedError: the index is as it is to be, if it is as it was read before; and it is not.
+        OutdatedError: the index is not as it was read before.
     """
     if standing is None:
         index = await if_served(ACCESS_INDEX, reader, reader.get(ACCESS_INDEX, DEFAULT, again=True))
@@ -87,7 +88,11 @@ async def observe_index(reader: Reader, most: int, standing: Object | None = Non
         reader.known[key_in(ACCESS_INDEX, DEFAULT, "")] = standing
         index = await reader.get(ACCESS_INDEX, DEFAULT)
     namespaces = _concerned(reader, index, most)
-    made_from = await _made_from(reader, index, namespaces, consistent=False)
+    made_from, stands = await asyncio.gather(
+        _made_from(reader, index, namespaces, consistent=False), _stands(reader, None if again else standing)
+    )
+    if not stands:
+        raise OutdatedError("the AccessIndex has changed since it was read: it is read again")
 
     async def state_now(fresh: Reader) -> Hashable:
         return (await _made_from(fresh, index, namespaces, consistent=True)).state
@@ -99,11 +104,15 @@ async def observe_index(reader: Reader, most: int, standing: Object | None = Non
         frozenset((each.kind, each.namespace, each.name) for each in reader.causes) if namespaces is not None else frozenset()
     )
     seen = index_seen(index, profile, places, most, namespaces, tenants)
-    if standing is not None and seen.entries == seen.before:  # no write will tell whether it still is so
-        version = await reader.version(ACCESS_INDEX, DEFAULT)
-        if version != standing["metadata"]["resourceVersion"]:
-            raise OutdatedError("the AccessIndex has changed since it was read: it is read again")
     return IndexLook(seen, places, whole, profile, causes)
+
+
+async def _stands(reader: Reader, index: Object | None) -> bool:
+    """Whether the index is still as it was read; of None that is not asked."""
+    if index is None:
+        return True
+    version = await if_served(ACCESS_INDEX, reader, reader.version(ACCESS_INDEX, DEFAULT))
+    return bool(version == index["metadata"]["resourceVersion"])
 
 
 async def _made_from(reader: Reader, index: Object | None, namespaces: frozenset[str] | None, *, consistent: bool) -> _MadeFrom:

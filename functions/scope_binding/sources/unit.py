@@ -83,8 +83,8 @@ class SourceAccess(Unit):
     async def _observe_index(self, _: Owner, reader: Reader) -> IndexSeen:
         if not reader.live:
             return (await observe_index(reader, self._most)).seen
-        # a run that begins anew found the index changed
-        look = self._look = await observe_index(reader, self._most, None if reader.attempt else self._standing)
+        standing = None if reader.attempt else self._standing  # a run that begins anew has found that it is another one
+        look = self._look = await observe_index(reader, self._most, standing, again=self._look is not None)
         self._standing = look.seen.index
         return look.seen
 
