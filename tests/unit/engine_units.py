@@ -34,6 +34,12 @@ class Stub:
 
     field_manager = "tenantry-test"
     turns = Turns(16)
+    doubts = 0
+    """How often it was to ask again for what is missing."""
+
+    def doubt_missing(self) -> None:
+        """Nothing is missing."""
+        self.doubts += 1
 
     def has_large(self, kind: Kind) -> bool:
         """Its objects are small."""

@@ -66,6 +66,23 @@ async def test_what_is_not_served_may_come() -> None:
     assert await asked.discovery.preferred(GROUP, "Bucket", again=True) == kind("v1beta1", "Bucket")
 
 
+async def test_what_is_missing_is_doubted_by_a_sweep() -> None:
+    """It is asked for again, what is served is not: an answer of a server that has just started must not hide objects."""
+    asked = Asked()
+    assert await asked.discovery.preferred(GROUP, "Bucket") is None
+    asked.said = answers("v1", v1=["Bucket"])
+    assert await asked.discovery.preferred(GROUP, "Bucket") is None
+    asked.discovery.doubt()
+    assert await asked.discovery.preferred(GROUP, "Bucket") == kind("v1", "Bucket")
+    assert await asked.discovery.preferred(GROUP, "Old") is None
+    asked.paths.clear()
+    asked.discovery.doubt()
+    assert await asked.discovery.preferred(GROUP, "Bucket") == kind("v1", "Bucket")
+    assert asked.paths == []
+    assert await asked.discovery.preferred(GROUP, "Old") is None
+    assert asked.paths == [f"/apis/{GROUP}/v1"]
+
+
 async def test_a_kind_is_found_by_its_plural() -> None:
     """In the preferred version, too; one whose status is written by itself is told from one without."""
     said = answers("v1", v1=["Bucket", "Alert"])

@@ -31,6 +31,15 @@ async def test_a_sweep_runs_only_who_is_due() -> None:
     assert unit.known == [{}, {}]
 
 
+async def test_a_sweep_asks_again_for_kinds_that_are_missing() -> None:
+    """Once for all units: what a server that was starting did not know hides nothing from it."""
+    api = Stub()
+    function = make(Still(), Still(name="other"), api=api)
+    for number in (1, 2):
+        assert (await function.sweep()).status == 204
+        assert api.doubts == number
+
+
 async def test_one_failure_stops_no_other_owner_of_a_sweep() -> None:
     """Every due owner is run, a bounded number at a time, and the worst verdict is the sweep's."""
     unit = Still((MANY,), failing({"o/0": AWAY, "o/1": ZeroDivisionError()}), due=frozenset(MANY))

@@ -297,6 +297,10 @@ class Api(Wire):
         """A kind, by its name or its plural, in the version of its group that the server prefers; None when it is not served."""
         return await self._discovery.preferred(group, kind, again=again)
 
+    def doubt_missing(self) -> None:
+        """That kinds are missing is asked for again: `tenantry.api.discovery`."""
+        self._discovery.doubt()
+
     async def has_status(self, kind: Kind) -> bool:
         """Whether the status of a kind is written by itself."""
         return await self._discovery.has_status(kind)

@@ -2,7 +2,8 @@
 
 That a kind is served is cached for `SERVED_S`; that it is missing only for `MISSING_S`, because its CRD
 may be created meanwhile; the same holds of a kind of ours that is served by a CRD of another system, which may be
-replaced.  Concurrent calls for one group version share one request.
+replaced.  A sweep begins with doubts about what is missing (`Discovery.doubt`).  Concurrent calls for one group
+version share one request.
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ class Discovery:
         self._known: dict[str, tuple[float, dict[str, _Served]]] = {}
         self._versions: dict[str, tuple[float, list[str]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._doubted = float("-inf")
+
+    def doubt(self) -> None:
+        """What was missing so far is asked for again: a server that starts may not have known it."""
+        self._doubted = time.monotonic()
+
+    def _is_known(self, asked: float, *, wanted: bool) -> bool:
+        """Whether what was read then is good enough still: that it is as wanted, or that it is not."""
+        return time.monotonic() - asked <= SERVED_S if wanted else time.monotonic() - asked <= MISSING_S and asked > self._doubted
 
     async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
         """The kind as it is served, or None, without a request for a text that is no group and version.
@@ -58,7 +68,7 @@ class Discovery:
         """
         async with self._locks.setdefault(group, asyncio.Lock()):
             asked, versions = self._versions.get(group, (float("-inf"), []))
-            if again or time.monotonic() - asked > (SERVED_S if versions else MISSING_S):
+            if again or not self._is_known(asked, wanted=bool(versions)):
                 versions = await self._ask_group(group)
                 self._versions[group] = time.monotonic(), versions
         for version in versions:
@@ -95,7 +105,7 @@ class Discovery:
         async with self._locks.setdefault(api_version, asyncio.Lock()):
             asked, kinds = self._known.get(api_version, (float("-inf"), {}))
             wanted = kind in kinds and (kinds[kind].ours or not ours)
-            if again or time.monotonic() - asked > (SERVED_S if wanted else MISSING_S):
+            if again or not self._is_known(asked, wanted=wanted):
                 kinds = await self._ask(api_version)
                 self._known[api_version] = time.monotonic(), kinds
             return kinds.get(kind)

@@ -346,6 +346,7 @@ class Engine:
         return await self._flight.run("*", Ask(events=self._decisions.woken()), {}, work)
 
     async def _sweep_all(self, ask: Ask) -> Verdict:
+        self._api.doubt_missing()
         lists = Lists()  # for the first look of all units, which begin together
         verdict = worst(await asyncio.gather(*(self._sweep_unit(unit, ask, lists) for unit in self._units.values())))
         if verdict.status == 204:

@@ -40,6 +40,11 @@ class Reference:
         """The path as people are told it."""
         return self.path.replace("[]", "")
 
+    @property
+    def is_list(self) -> bool:
+        """Whether the field, or one that it is in, is a list."""
+        return "[]" in self.path
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:

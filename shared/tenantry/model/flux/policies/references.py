@@ -1,8 +1,9 @@
 """References to other namespaces: for each kind of consumers a policy, and under Quarantine a mutation before it (2.1, 2.2, 3.4).
 
 The AccessIndex is read as it is written: ``Kind/namespace/name`` to selectors joined by ``|``, a selector being pairs
-``key=value`` joined by ``,``; ``*`` is everybody.  What an expression may cost is bounded (section 3.3), so labels are a map of
-``key=value``, which is looked into at one price however many a namespace has.
+``key=value`` joined by ``,``; ``*`` is everybody.  What an expression may cost is bounded (section 3.3): for a list of references
+labels are made a map of ``key=value``, which is looked into at one price however many a namespace has.  For a single reference
+that map would cost more than all else; the label that a pair names is looked up.
 """
 
 from __future__ import annotations
@@ -29,8 +30,13 @@ from tenantry.model.pointer import pointer
 ANNOTATIONS = ("metadata", "annotations")
 TOLD = 10
 """How many denied references a message names."""
-_FOREIGN = '!({named} in ["", request.namespace])'
-_MATCHES = '{grants}[?key].orValue("").split("|").exists(selector, selector.split(",").all(pair, pair in variables.labels))'
+_HERE = '{named} in ["", request.namespace]'
+_MATCHES = '{grants}[?{key}].orValue("").split("|").exists(selector, selector.split(",").all(pair, {has}))'
+_IS_LABEL = "pair in variables.labels"
+_NAMES_LABEL = (
+    'pair == "*" || (pair.split("=")[0] in namespaceObject.metadata.?labels.orValue({}) && '
+    'pair.split("=")[0] + "=" + namespaceObject.metadata.labels[pair.split("=")[0]] == pair)'
+)
 _LABELS = (
     '(["*"] + namespaceObject.metadata.?labels.orValue({}).map(key, key + "=" + namespaceObject.metadata.labels[key]))'
     ".transformMapEntry(index, pair, {pair: true})"
@@ -42,7 +48,8 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
 
     What is allowed stands in the validation, not in a variable, whose fields the API server would not check.  So does who is not
     concerned: a condition beside it would cost all others as much as the validation.  Each variable costs as much as a look at a
-    reference, and the message is evaluated for all, too: of most objects, which name one other namespace or none, it needs none.
+    reference, and so does each macro that looks at the items of a list.  The message is evaluated for all, too: of most objects,
+    which name one other namespace or none, it needs neither.
     """
     judged = _judged(consumer, profile)
     allowed = " && ".join(f"({each.all_allowed})" for each in judged)
@@ -56,6 +63,9 @@ def reference_policy(consumer: Consumer, versions: tuple[str, ...], profile: Pro
     )
     named = " + ".join(each.sentences for each in judged)
     told = f'[{named}].map(named, named.size() < 2 ? named.join("") : {several})[0]'
+    if not judged[0].reference.is_list:  # most often the only one, and then what is denied is this
+        others = " && ".join(f"!{each.field}.hasValue()" for each in judged[1:])
+        told = f"{others} ? {judged[0].sentence} : {told}" if others else judged[0].sentence
     return AdmissionPolicy(
         f"references-{consumer.name}",
         [rule(consumer.group, versions, [consumer.resource], WRITES)],
@@ -154,7 +164,18 @@ class _Judged:
 
     number: int
     reference: Reference
-    allowed: str
+    profile: Profile
+
+    def allowed(self, key: str = "key") -> str:
+        """Whether the reference with this key is allowed."""
+        access, found = self.reference.access, []
+        if access != "local":
+            has, grants = _IS_LABEL if self.reference.is_list else _NAMES_LABEL, f"dyn(params).?spec.?{access}.orValue({{}})"
+            found.append(_MATCHES.format(grants=grants, key=key, has=has))
+            if self.profile.allows_intra_tenant:
+                tenant = f'params.?spec.?tenants.orValue({{}})[?({key}).split("/")[1]].orValue("")'
+                found.append(f'(variables.tenant != "" && {tenant} == variables.tenant)')
+        return " || ".join([*found, f"{key} in variables.before{self.number}"])
 
     @property
     def names(self) -> str:
@@ -165,15 +186,26 @@ class _Judged:
         return f"oldObject == null ? [] : {_names(self.reference, 'oldObject')}"
 
     @property
+    def field(self) -> str:
+        """The optional value of the reference, or of the list of them."""
+        return _field(self.reference, "object")
+
+    @property
     def unchanged(self) -> str:
         """Whether an update leaves the field as it was."""
-        new, old = (optional(of, self.reference.path.partition("[]")[0]) for of in ("object", "oldObject"))
-        return f"(oldObject != null && {new} == {old})"
+        return f"(oldObject != null && {self.field} == {_field(self.reference, 'oldObject')})"
 
     @property
     def all_allowed(self) -> str:
-        """Of an unchanged field without a look at each."""
-        return f"{self.unchanged} || {self.names}.all(key, {self.allowed})"
+        """Of an unchanged field without a look at each, and of what names no other namespace without a look at grants."""
+        if self.reference.is_list:
+            return f"{self.unchanged} || !{self.field}.hasValue() || {self.names}.all(key, {self.allowed()})"
+        return f"{self.unchanged} || {_is_here(self.reference, self.field)} || {self.allowed(self._key)}"
+
+    @property
+    def sentence(self) -> str:
+        """What is told of a reference that is no list, if it is denied."""
+        return f"{text(self.reference.field + ': ')} + {self._key} + {self._why}"
 
     @property
     def sentences(self) -> str:
@@ -185,7 +217,11 @@ class _Judged:
     def refused(self) -> str:
         """What is told of those that are not allowed."""
         sentence = f"{text(self.reference.field + ': ')} + key + {self._why}"
-        return f"({self.unchanged} ? [] : variables.named{self.number}.map(key, !({self.allowed}), {sentence}))"
+        return f"({self.unchanged} ? [] : variables.named{self.number}.map(key, !({self.allowed()}), {sentence}))"
+
+    @property
+    def _key(self) -> str:
+        return _key(self.reference, self.field)
 
     @property
     def _why(self) -> str:
@@ -195,26 +231,16 @@ class _Judged:
 
 
 def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
-    found = []
-    for number, each in enumerate(consumer.references):
-        allowed = []
-        if each.access != "local":
-            allowed.append(_MATCHES.format(grants=f"dyn(params).?spec.?{each.access}.orValue({{}})"))
-            if profile.allows_intra_tenant:
-                tenant = 'params.?spec.?tenants.orValue({})[?key.split("/")[1]].orValue("")'
-                allowed.append(f'(variables.tenant != "" && {tenant} == variables.tenant)')
-        allowed.append(f"key in variables.before{number}")
-        found.append(_Judged(number, each, " || ".join(allowed)))
-    return found
+    return [_Judged(number, each, profile) for number, each in enumerate(consumer.references)]
 
 
 def _variables(consumer: Consumer, profile: Profile) -> dict[str, str]:
     """The sentences about new denied references, ``refused``, and what they are found by."""
     found: dict[str, str] = {}
-    if _takes_index(consumer):
+    if any(each.is_list and each.access != "local" for each in consumer.references):
         found["labels"] = _LABELS
-        if profile.allows_intra_tenant:
-            found["tenant"] = f'namespaceObject.metadata.?labels[?{text(TENANT_LABEL)}].orValue("")'
+    if _takes_index(consumer) and profile.allows_intra_tenant:
+        found["tenant"] = f'namespaceObject.metadata.?labels[?{text(TENANT_LABEL)}].orValue("")'
     judged = _judged(consumer, profile)
     for each in judged:
         found[f"named{each.number}"] = each.names
@@ -223,33 +249,47 @@ def _variables(consumer: Consumer, profile: Profile) -> dict[str, str]:
     return found
 
 
+def _field(reference: Reference, of: str) -> str:
+    return optional(of, reference.path.partition("[]")[0])
+
+
 def _items(reference: Reference, of: str) -> str:
     """The list of what holds a reference."""
-    path, is_list, _ = reference.path.partition("[]")
-    return f"{optional(of, path)}.orValue([])" if is_list else f"[?{optional(of, path)}]"
+    field = _field(reference, of)
+    return f"{field}.orValue([])" if reference.is_list else f"[?{field}]"
 
 
-def _part(reference: Reference, name: str, default: str = "", each: str = "each") -> str:
+def _part(reference: Reference, name: str, default: str, each: str) -> str:
     """A field of the reference in ``each``."""
     inner = reference.path.partition("[]")[2].strip(".")
     of = "".join(f".?{part}" for part in inner.split(".") if part)
     return f"{each}{of}.?{name}.orValue({text(default)})"
 
 
-def _namespace(reference: Reference) -> str:
-    """By ``dyn``: the type checker of the API server does not know fields that are called like a word of CEL."""
-    return _part(reference, "namespace", each="dyn(each)")
+def _untyped(each: str) -> str:
+    """The same, of which the type checker of the API server knows nothing."""
+    first, dot, path = each.partition(".")
+    return f"dyn({first}){dot}{path}"
+
+
+def _namespace(reference: Reference, each: str) -> str:
+    """Untyped: the type checker does not know fields that are called like a word of CEL."""
+    return _part(reference, "namespace", "", _untyped(each))
+
+
+def _is_here(reference: Reference, each: str) -> str:
+    return _HERE.format(named=_namespace(reference, each))
 
 
 def _foreign(reference: Reference) -> str:
-    return _FOREIGN.format(named=_namespace(reference))
+    return f"!({_is_here(reference, 'each')})"
 
 
-def _key(reference: Reference) -> str:
+def _key(reference: Reference, each: str = "each") -> str:
     """The key of the reference in ``each``, as the index has it."""
-    kind = text(f"{reference.kind}/") if reference.kind else f'{_part(reference, "kind")} + "/"'
-    # By ``dyn``: a selector of objects may have no name.
-    return f'{kind} + {_namespace(reference)} + "/" + {_part(reference, "name", "*", "dyn(each)")}'
+    kind = text(f"{reference.kind}/") if reference.kind else f'{_part(reference, "kind", "", each)} + "/"'
+    # Untyped: a selector of objects may have no name.
+    return f'{kind} + {_namespace(reference, each)} + "/" + {_part(reference, "name", "*", _untyped(each))}'
 
 
 def _names(reference: Reference, of: str) -> str:
