@@ -245,7 +245,7 @@ async def _revocations(plane: ControlPlane, wire: Wire, user: str, figures: Figu
             if number % 50 == 0:
                 stack.say(f"revocation {number + 1} of {figures.sizes.revocations}")
             for labels, status, into in (((REST,), 403, figures.revoked_ms), ((ALL, REST), 201, figures.granted_ms)):
-                await _rested(wire, 0.1)
+                await _rested(wire, 0.5)  # all consumers of the change before are judged by then
                 await _answered(asking, asked, body, 201 if status == 403 else 403)
                 await wire.do("PATCH", grant, selectors(*labels), PATCH)
                 began = time.perf_counter()
