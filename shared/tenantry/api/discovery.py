@@ -51,7 +51,8 @@ class Discovery:
 
     def _is_known(self, asked: float, *, wanted: bool) -> bool:
         """Whether what was read then is good enough still: that it is as wanted, or that it is not."""
-        return time.monotonic() - asked <= SERVED_S if wanted else time.monotonic() - asked <= MISSING_S and asked > self._doubted
+        age = time.monotonic() - asked
+        return age <= SERVED_S if wanted else age <= MISSING_S and asked > self._doubted
 
     async def find(self, api_version: str, kind: str, *, again: bool = False) -> Kind | None:
         """The kind as it is served, or None, without a request for a text that is no group and version.

@@ -30,7 +30,6 @@ from tenantry.model.pointer import pointer
 ANNOTATIONS = ("metadata", "annotations")
 TOLD = 10
 """How many denied references a message names."""
-_HERE = '{named} in ["", request.namespace]'
 _MATCHES = '{grants}[?{key}].orValue("").split("|").exists(selector, selector.split(",").all(pair, {has}))'
 _IS_LABEL = "pair in variables.labels"
 _NAMES_LABEL = (
@@ -205,29 +204,28 @@ class _Judged:
     @property
     def sentence(self) -> str:
         """What is told of a reference that is no list, if it is denied."""
-        return f"{text(self.reference.field + ': ')} + {self._key} + {self._why}"
+        return self._told(self._key)
 
     @property
     def sentences(self) -> str:
         """What would be told of each reference to another namespace."""
-        sentence = f"{text(self.reference.field + ': ')} + {_key(self.reference)} + {self._why}"
-        return f"{_items(self.reference, 'object')}.map(each, {_foreign(self.reference)}, {sentence})"
+        return f"{_items(self.reference, 'object')}.map(each, {_foreign(self.reference)}, {self._told(_key(self.reference))})"
 
     @property
     def refused(self) -> str:
         """What is told of those that are not allowed."""
-        sentence = f"{text(self.reference.field + ': ')} + key + {self._why}"
-        return f"({self.unchanged} ? [] : variables.named{self.number}.map(key, !({self.allowed()}), {sentence}))"
+        return f"({self.unchanged} ? [] : variables.named{self.number}.map(key, !({self.allowed()}), {self._told('key')}))"
 
     @property
     def _key(self) -> str:
         return _key(self.reference, self.field)
 
-    @property
-    def _why(self) -> str:
+    def _told(self, key: str) -> str:
+        """What is told of the reference with this key, if it is denied."""
+        why = '" is not shared with namespace " + request.namespace'
         if self.reference.access == "local":
-            return '" is in another namespace, and must be in namespace " + request.namespace'
-        return '" is not shared with namespace " + request.namespace'
+            why = '" is in another namespace, and must be in namespace " + request.namespace'
+        return f"{text(self.reference.field + ': ')} + {key} + {why}"
 
 
 def _judged(consumer: Consumer, profile: Profile) -> list[_Judged]:
@@ -278,7 +276,7 @@ def _namespace(reference: Reference, each: str) -> str:
 
 
 def _is_here(reference: Reference, each: str) -> str:
-    return _HERE.format(named=_namespace(reference, each))
+    return f'{_namespace(reference, each)} in ["", request.namespace]'
 
 
 def _foreign(reference: Reference) -> str:
