@@ -12,17 +12,21 @@ from commanding import commanding
 from explaining import act
 from flawless import Calm
 from paasing import Paasing, example, paas_name, together
-from people import may, token
+from people import forced, may, tell, token
 from righting import SHAPE, anyway, example_bindings, named, refused, righting
 
 from tenantry.api import Api
+from tenantry.engine.unit import Owner
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, ROLE_BINDING
+from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.model.paas.names import PAAS
+from tenantry.testing.audit import AuditLog
 from tenantry.testing.objects import obj
 
 RIGHTS, WARNED = "tenantry.dev/Rights", "tenantry.dev/RightsWarnings"
+RIGHTS_FUNCTION = "rbac-aggregation"
 PERMISSIONS = {"resource_name": "argo-service", "role": "admin", "header": "g, system:cluster-admins, role:admin\n"}
 
 
@@ -52,6 +56,28 @@ async def test_one_function_says_which_groups_there_are(system: Knative, paasing
     assert before["status"]["groups"] == [{"key": key, "name": called, "managed": False} for key, called in names.items()]
     await calm(system)
     assert (await paasing.get(PAAS, name))["status"] == before["status"]
+
+
+async def test_a_binding_as_it_was_is_looked_at_by_its_name(system: Knative, paasing: Paasing, audit_log: AuditLog) -> None:
+    """An event that names a binding, and no state of it, costs two reads where the last run saw the binding as it is."""
+    name = paas_name()
+    place = f"{name}-a"
+    await paasing.paas(name, groups={"us": {"users": ["me"]}}, namespaces={"a": {}})
+    await paasing.bound(place, {"paas-view": [f"{name}-us"]})
+    await paasing.says(name, "Ready", "Reconciling", status="True")
+    for owner in (Owner("paas", name), Owner("paas-part", name, place)):
+        await forced(system, RIGHTS_FUNCTION, "paas", str(owner))
+    before = _requests(audit_log, place)
+    await tell(system, RIGHTS_FUNCTION, ROLE_BINDING, "paas-view", place)
+    assert _requests(audit_log, place)[len(before) :] == [f"get {place}", "get paas-view"]
+
+
+def _requests(audit_log: AuditLog, namespace: str) -> list[str]:
+    """What the function asked for in a namespace: verbs and names."""
+    user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{RIGHTS_FUNCTION}-paas"
+    found = (each for each in audit_log.events() if each["user"]["username"] == user)
+    asked = ((each["verb"], each["objectRef"]) for each in found if each.get("objectRef"))
+    return [f"{verb} {at.get('name', at['resource'])}" for verb, at in asked if at.get("namespace") == namespace]
 
 
 @pytest.mark.check("p-104")
