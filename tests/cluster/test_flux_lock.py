@@ -156,6 +156,15 @@ async def test_what_a_run_says_later_is_corrected(system: Knative, flux: FluxLoc
     assert seen == 2 * times
 
 
+async def test_who_comes_while_his_grant_comes_and_goes_is_locked(flux: FluxLocks) -> None:
+    """An index that says what it said before concerns who has been looked at with the one between."""
+    for _ in range(20):
+        owner, user, _ = await flux.shared()
+        made = await flux.kustomization(user, owner)
+        await flux.revoke(owner)
+        await flux.locked(made)
+
+
 async def test_both_functions_at_once_end_in_the_same(flux: FluxLocks) -> None:
     """Grants that come and go faster than locks: the last one counts."""
     owner, user, labels = await flux.shared()

@@ -63,4 +63,10 @@ class Served(Stub):
             and all(label in labels_of(obj) and value in ("", labels_of(obj)[label]) for label, _, value in wanted)
             and (each := self.found(key)) is not None
         ]
-        return Listing([keep(each) for each in found] if keep else found, "1")
+        return Listing([keep(each) for each in found] if keep else found, self.version)
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion of its lists: that of what was written last."""
+        versions = (str(each["metadata"].get("resourceVersion", "")) for each in self.objects.values())
+        return str(max((int(each) for each in versions if each.isdecimal()), default=1))

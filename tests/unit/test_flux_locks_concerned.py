@@ -15,11 +15,12 @@ from test_flux_lock_plan import KUSTOMIZATION, ROWS
 from lock_enforcement.access.unit import LOCKS, VIOLATIONS, AccessLocks, owner_of
 from tenantry.engine import Owner
 from tenantry.engine.snapshot import Snapshot
+from tenantry.engine.unit import EVERY, OutdatedError
 from tenantry.model.flux.access import AccessEntries, Asking, ChangedEntries, NamedObject, decide_access
 from tenantry.model.flux.consumers import Reference
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE, TENANT_LABEL
 from tenantry.model.flux.profile import Profile
-from tenantry.model.kinds import NAMESPACE, Kind, Object, key_of
+from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, key_of
 from tenantry.testing.objects import obj
 
 ROW = ROWS["kustomizations"]
@@ -67,6 +68,7 @@ class Cluster(Served):
 
     def __init__(self) -> None:
         super().__init__(obj(NAMESPACE, "dev-c", metadata=_version(1)))
+        self.older = 0
         self.set(obj(TENANCY_PROFILE, DEFAULT, metadata=_version(1), spec={"profile": "multi-tenant"}))
         for at in (1, 2, 3):
             source = {"kind": "GitRepository", "name": f"app{at}", "namespace": "dev-a"}
@@ -82,12 +84,32 @@ class Cluster(Served):
         """Write the next index."""
         self.index += 1
         read = {f"GitRepository/dev-a/app{at}": "*" for at in numbers}
-        self.set(obj(ACCESS_INDEX, DEFAULT, metadata=_version(self.index), spec={"complete": True, "read": read, **spec}))
+        metadata = _version(self.index) | {"uid": "index"}
+        self.set(obj(ACCESS_INDEX, DEFAULT, metadata=metadata, spec={"complete": True, "read": read, **spec}))
+
+    @property
+    def version(self) -> str:
+        """That of its lists, which may be older than what is read by name."""
+        return str(int(super().version) - self.older)
+
+    def label(self, **labels: str) -> None:
+        """Give the namespace labels, and no others."""
+        self.set(obj(NAMESPACE, "dev-c", labels=labels, metadata=_version(1)))
 
     async def preferred(self, group: str, kind: str, *, again: bool = False) -> Kind | None:
         """Only Kustomizations are served."""
         del again
         return KUSTOMIZATION if (group, kind) == (KUSTOMIZATION.group, KUSTOMIZATION.plural) else None
+
+    async def has_status(self, _: Kind) -> bool:
+        """Any kind has one."""
+        return True
+
+    async def look(self, unit: AccessLocks, number: int) -> None:
+        """A run of one consumer."""
+        (owner,) = _owners(number) - _owners()
+        await unit.handlers[owner.type].observe(owner, self.reader())
+        _end(unit, [owner])
 
     async def concerned(self, unit: AccessLocks) -> set[Owner]:
         """Whom a sweep that an event asked for looks at."""
@@ -165,3 +187,76 @@ async def test_all_are_concerned_where_less_is_known(change: Callable[[Cluster, 
     cluster, unit = await _looked_at()
     change(cluster, unit)
     assert await cluster.concerned(unit) == _owners(1, 2, 3)
+
+
+async def test_what_saw_an_index_between_two_is_concerned() -> None:
+    """A grant that came and went is in no difference: who was looked at with it is looked at again, once."""
+    cluster, unit = await _looked_at()
+    cluster.grant(1, 2)
+    found = await cluster.concerned(unit)
+    _end(unit, found)
+    cluster.grant(1, 2, 3)
+    await cluster.look(unit, 3)
+    cluster.grant(1, 2)
+    assert await cluster.concerned(unit) == _owners(3)
+    await cluster.look(unit, 3)
+    cluster.grant(1, 2, 9)
+    assert await cluster.concerned(unit) == set()
+
+
+class Late(Cluster):
+    """What is read by name is as it was before the last change, until somebody looks at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[Key, Object] = {}
+
+    def found(self, key: Key) -> Object | None:
+        return self.before.pop(key, None) or super().found(key)
+
+
+async def test_who_read_an_older_index_than_all_were_looked_at_with_looks_again() -> None:
+    """His run began before the sweep that looked at all, and would end after it."""
+    cluster, unit = Late(), AccessLocks()
+    _end(unit, await cluster.concerned(unit))
+    older = cluster.objects[key_of(obj(ACCESS_INDEX, DEFAULT))]
+    cluster.grant(1, 2, 3, 9)
+    assert await cluster.concerned(unit) == set()
+    cluster.before[key_of(older)] = older
+    with pytest.raises(OutdatedError):
+        await cluster.look(unit, 1)
+    await cluster.look(unit, 1)
+
+
+@pytest.mark.parametrize("back", [False, True])
+async def test_labels_that_were_others_for_a_moment_are_looked_at_again(back: bool) -> None:
+    """A look that read them forgets what all others were looked at with, and is done again where they are as they were."""
+    cluster, unit = Late(), AccessLocks()
+    _end(unit, await cluster.concerned(unit))
+    key, namespaces = key_of(obj(NAMESPACE, "dev-c")), Key(NAMESPACE.api_version, NAMESPACE.kind, "", "dev-c")
+    before = cluster.objects[key]
+    cluster.label(team="one")
+    if back:
+        cluster.before[key], cluster.objects[key] = cluster.objects[key], before
+        with pytest.raises(OutdatedError):
+            await cluster.look(unit, 1)
+    else:
+        await cluster.look(unit, 1)
+    stages = await unit.owners(namespaces, {}, cluster.reader())
+    assert set(stages[0]) == _owners(1, 2, 3) - {LOCKS, VIOLATIONS}
+
+
+async def test_an_index_that_is_newer_than_the_lists_is_not_known() -> None:
+    """Who was made between the two is in neither: the event of the index asks for another look."""
+    cluster, unit = await _looked_at()
+    event = key_of(obj(ACCESS_INDEX, DEFAULT))
+    cluster.grant(1)
+    cluster.older = 1
+    found = await cluster.concerned(unit)
+    assert found == _owners(2, 3)
+    _end(unit, found)
+    cluster.older = 0
+    assert await unit.owners(event, {}, cluster.reader()) == EVERY
+    assert await cluster.concerned(unit) == _owners(2, 3)
+    _end(unit, found)
+    assert await unit.owners(event, {}, cluster.reader()) == []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 from lock_enforcement.access.observe import (
+    ListedConsumers,
     index_object,
     keep_of,
     kept_labels,
@@ -23,14 +26,14 @@ from lock_enforcement.access.seen import ConsumerSeen, ViolationsSeen
 from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
-from tenantry.engine.unit import ANY_KIND, EVERY, Handler, Owner, Stages, Unit, stage
+from tenantry.engine.unit import ANY_KIND, EVERY, Handler, OutdatedError, Owner, Stages, Unit, stage
 from tenantry.model import limits
 from tenantry.model.flux.access import AccessEntries, ChangedEntries, references_of
 from tenantry.model.flux.consumers import CONSUMER_KINDS, CONSUMERS, Consumer
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.profile import Profile
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kinds import NAMESPACE, Key, Object, key_of, labels_of
+from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, key_of, labels_of
 from tenantry.serving import Settings
 
 CONSUMER = "consumer"
@@ -86,6 +89,9 @@ class AccessLocks(Unit):
         """The generations of profile and index, by uid, that all consumers were looked at with: a hint."""
         self._entries: AccessEntries | None = None
         """The index that all consumers were looked at with, but for those that are due: a hint."""
+        self._apart: dict[Owner, tuple[str, int]] = {}
+        """Consumers whose last run saw another index than that: its uid and generation.  What came and went between two of them
+        is in no difference of these."""
         self._labels: dict[str, int] | None = None
         """Of the labels of each Namespace that all consumers in it were looked at with, a hash: a hint."""
         self._due: dict[str, set[Owner]] = {}
@@ -163,10 +169,43 @@ class AccessLocks(Unit):
             await self._after_locks(owner)
         row, _, name = owner.name.partition(":")
         seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._stuck)
-        labels = seen.context.labels.get(owner.namespace) if seen is not None and reader.live else None
-        if labels is not None and self._labels is not None and self._labels.get(owner.namespace) != _hash(labels):
-            self._labels.pop(owner.namespace, None)  # the others were not looked at with these
+        if reader.live:
+            self._note_index(owner, await index_object(reader) if seen is not None and seen.context.entries is not None else None)
+            labels = seen.context.labels.get(owner.namespace) if seen is not None else None
+            if labels is not None:
+                await self._note_labels(owner.namespace, labels, reader)
         return seen
+
+    def _note_index(self, owner: Owner, index: Object | None) -> None:
+        """A consumer was looked at with this index, or its references ask for none.
+
+        Raises:
+            OutdatedError: meanwhile all were looked at with a newer one.
+        """
+        self._apart.pop(owner, None)
+        if index is None or self._is_swept(index):
+            return
+        uid, generation = index["metadata"]["uid"], index["metadata"]["generation"]
+        if self._swept.get(uid, 0) > generation:
+            raise OutdatedError("the AccessIndex has changed since it was read: the consumer is looked at again")
+        if len(self._apart) < limits.REMEMBERED:
+            self._apart[owner] = uid, generation
+        else:
+            self._entries = None  # then all are looked at
+
+    async def _note_labels(self, namespace: str, labels: Mapping[str, str], reader: Reader) -> None:
+        """A consumer was looked at with these labels of its Namespace.
+
+        Raises:
+            OutdatedError: they were others for a moment, and all is as it was: no event tells that any more.
+        """
+        if self._labels is None or self._labels.get(namespace, _hash(labels)) == _hash(labels):
+            return
+        del self._labels[namespace]  # the others were not looked at with these
+        if labels_of(await reader.get(NAMESPACE, namespace, again=True)) != labels:
+            raise OutdatedError(
+                f"the labels of Namespace {namespace} have changed since they were read: the consumer is looked at again"
+            )
 
     async def _observe_violations(self, _: Owner, reader: Reader) -> ViolationsSeen:
         seen = await observe_violations(reader)
@@ -218,7 +257,10 @@ class AccessLocks(Unit):
 
     def _knows(self, live: Object | None) -> bool:
         """Whether all were looked at with this one: the sweep in which one of them failed looks at lists again, and knows."""
-        return live is not None and not self._stuck and self._swept.get(live["metadata"]["uid"]) == live["metadata"]["generation"]
+        return live is not None and not self._stuck and self._is_swept(live)
+
+    def _is_swept(self, live: Object) -> bool:
+        return bool(self._swept.get(live["metadata"]["uid"]) == live["metadata"]["generation"])
 
     async def _consumer(self, row: Consumer, key: Key, profile: Profile, reader: Reader) -> Stages:
         """The consumer, and the list of all that are denied where it has to change."""
@@ -263,10 +305,15 @@ class AccessLocks(Unit):
     async def sweep(self, reader: Reader) -> Sequence[Owner]:
         """Each consumer about which there is something to decide, and the list of all that are denied."""
         profile, index = await shared_profile(reader), await index_object(reader)
-        owners = [_owner(row, item) for row, item in await self._consumers(profile, reader)]
-        namespaces = await reader.list(NAMESPACE, keep=kept_labels)
-        self._labels = {each["metadata"]["name"]: _hash(labels_of(each)) for each in namespaces}
-        self._note_due(owners, profile, index)
+        listed = await self._consumers(profile, reader)
+        owners = [_owner(each.row, item) for each in listed for item in each.items]
+        is_shown = partial(_is_shown, reader, [each.kind for each in listed])
+        before, self._labels = self._labels or {}, {}
+        for each in await reader.list(NAMESPACE, keep=kept_labels):
+            name, labels = each["metadata"]["name"], _hash(labels_of(each))
+            if is_shown(each) or before.get(name) == labels:
+                self._labels[name] = labels
+        self._note_due(owners, profile, index, is_shown)
         named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
         for hints in (self._stuck, self._untold):
             hints.intersection_update(named)
@@ -279,29 +326,47 @@ class AccessLocks(Unit):
         if before is None or after is None or before.complete != after.complete or not self._knows(profile):
             return await self.sweep(reader)
         changed = ChangedEntries.between(before, after)
-        due = self._untold.union(*self._due.values())
+        listed = await self._consumers(profile, reader)
+        due = self._untold.union(self._apart, *self._due.values())
         owners = [
             owner
-            for row, item in await self._consumers(profile, reader)
-            if (owner := _owner(row, item)) in due or any(changed.concern(named) for _, named in references_of(item, row))
+            for each in listed
+            for item in each.items
+            if (owner := _owner(each.row, item)) in due
+            or any(changed.concern(named) for _, named in references_of(item, each.row))
         ]
-        self._note_due(owners, profile, index)
+        self._note_due(owners, profile, index, partial(_is_shown, reader, [each.kind for each in listed]))
+        if self._entries is None:
+            self._entries = before
         return [LOCKS, *owners, VIOLATIONS] if owners else []
 
-    async def _consumers(self, profile: Object | None, reader: Reader) -> list[tuple[Consumer, Object]]:
-        found = [(row, item) for row, _, items in await list_consumers(reader, Profile.of(profile)) for item in items]
+    async def _consumers(self, profile: Object | None, reader: Reader) -> list[ListedConsumers]:
+        found = await list_consumers(reader, Profile.of(profile))
         if isinstance(reader, Snapshot):
-            for _, item in found:
+            for item in chain.from_iterable(each.items for each in found):
                 reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
         return found
 
-    def _note_due(self, owners: Sequence[Owner], profile: Object | None, index: Object | None) -> None:
-        """These are due; all others were looked at with this profile and this index."""
+    def _note_due(
+        self, owners: Sequence[Owner], profile: Object | None, index: Object | None, is_shown: Callable[[Object], bool]
+    ) -> None:
+        """These are due; all others were looked at with this profile and this index, as far as those are no newer than the lists.
+
+        One that was made after its kind was listed, and before the index that was read changed, is not in the list, and its own
+        event found the index as it was.
+        """
         self._due = {}
         for owner in owners:
             self._due.setdefault(owner.namespace, set()).add(owner)
-        self._swept = {each["metadata"]["uid"]: each["metadata"]["generation"] for each in (profile, index) if each is not None}
-        self._entries = AccessEntries.of(index) if index is not None else None
+        known = [each["metadata"] for each in (profile, index) if each is not None and (self._is_swept(each) or is_shown(each))]
+        self._swept = {each["uid"]: each["generation"] for each in known}
+        self._entries = AccessEntries.of(index) if index is not None and self._is_swept(index) else None
+        self._apart = {each: (uid, seen) for each, (uid, seen) in self._apart.items() if seen > self._swept.get(uid, 0)}
+
+
+def _is_shown(reader: Reader, kinds: Iterable[Kind], live: Object) -> bool:
+    """Whether these kinds were listed after an object was last written."""
+    return isinstance(reader, Snapshot) and reader.is_before(live, kinds)
 
 
 def made(settings: Settings) -> AccessLocks:

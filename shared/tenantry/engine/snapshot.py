@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from weakref import WeakValueDictionary
 
-from tenantry.api import Api, Keep
+from tenantry.api import Api, Keep, Listing
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.copies import OneCopy
 from tenantry.engine.items import fits, selector
@@ -87,17 +87,17 @@ class _Table:
         return self._indexes[index]
 
 
-Lists = WeakValueDictionary[Prefetch, "asyncio.Task[builtins.list[Object]]"]
+Lists = WeakValueDictionary[Prefetch, "asyncio.Task[Listing]"]
 """Lists that are being read for several snapshots of one moment; they stay no longer than these need them."""
 
 
-async def _read(api: Api, wanted: Prefetch, shared: Keep) -> list[Object]:
+async def _read(api: Api, wanted: Prefetch, shared: Keep) -> Listing:
     def keep(item: Object) -> Object:
         kept = item if wanted.keep is None else wanted.keep(item)
         return shared(kept) if type(kept) is dict else kept  # a `LeftOut` says more than its contents
 
     try:
-        listing = await api.list(
+        return await api.list(
             wanted.kind,
             wanted.namespace,
             label_selector=selector(dict(wanted.labels)),
@@ -108,8 +108,7 @@ async def _read(api: Api, wanted: Prefetch, shared: Keep) -> list[Object]:
     except KindNotServed:
         if not wanted.optional or await api.served(wanted.kind.api_version, wanted.kind.kind, again=True) is not None:
             raise
-        return []
-    return listing.items
+        return Listing([], "")
 
 
 class Snapshot(Reader):
@@ -126,6 +125,8 @@ class Snapshot(Reader):
         self._listed: dict[Hashable, asyncio.Task[builtins.list[Object]]] = {}
         self._asked: dict[Key, asyncio.Task[Object | None]] = {}
         self._left_out: set[Key] = set()
+        self._dates: dict[Kind, builtins.list[str]] = {}
+        """The resourceVersions of the prefetched lists, by kind."""
 
     @classmethod
     async def take(cls, api: Api, wanted: Iterable[Prefetch], lists: Lists | None = None) -> Snapshot:
@@ -147,8 +148,9 @@ class Snapshot(Reader):
             for read in reads:
                 read.cancel()
             raise
-        for each, items in zip(every, found, strict=True):
-            snapshot._keep(each, items)
+        for each, listing in zip(every, found, strict=True):
+            snapshot._dates.setdefault(each.kind, []).append(listing.resource_version)
+            snapshot._keep(each, listing.items)
         return snapshot
 
     @classmethod
@@ -168,6 +170,15 @@ class Snapshot(Reader):
             else:
                 self.known[key] = item
         self._tables.setdefault(wanted.kind, []).append(_Table(wanted, items))
+
+    def is_before(self, obj: Object, kinds: Iterable[Kind]) -> bool:
+        """Whether an object was last written before all of these kinds were listed, by their resourceVersions (KEP-5504).
+
+        Lists of one snapshot are of moments that lie up to 0.1 s apart: what an object says may be newer than a list.
+        """
+        written = obj["metadata"]["resourceVersion"]
+        dates = [date for kind in kinds for date in self._dates.get(kind) or [self.known.versions.get(kind, "")]]
+        return all(date.isdecimal() for date in (written, *dates)) and all(int(written) <= int(date) for date in dates)
 
     async def get(
         self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None, again: bool = False
