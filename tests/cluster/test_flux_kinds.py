@@ -297,11 +297,11 @@ async def test_rows_of_consumers_are_checked(admin: Api) -> None:
 
 
 async def test_there_is_one_index(admin: Api) -> None:
-    """Only the name default is valid; it may be empty, and its maps are of texts."""
+    """Only the name default is valid; it may be empty, and grants are maps.  What of them is no text grants nothing."""
     await admin.create(ACCESS_INDEX, obj(ACCESS_INDEX, DEFAULT, spec={}), dry_run=True)
     await refused(admin, obj(ACCESS_INDEX, "other", spec={}), "metadata", "only the name default is valid")
-    await refused(admin, obj(ACCESS_INDEX, DEFAULT, spec={"read": {"GitRepository/a/b": ["*"]}}), "spec.read")
-    await refused(admin, obj(ACCESS_INDEX, DEFAULT, spec={"write": {"GitRepository/a/b": ""}}), "spec.write")
+    await refused(admin, obj(ACCESS_INDEX, DEFAULT, spec={"read": ["GitRepository/a/b"]}), "spec.read")
+    await refused(admin, obj(ACCESS_INDEX, DEFAULT, spec={"write": "*"}), "spec.write")
 
 
 # -- Tenant ------------------------------------------------------------------------------------------------
