@@ -28,7 +28,7 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, OutdatedError, Owner, Stages, Unit, stage
 from tenantry.model import limits
-from tenantry.model.flux.access import AccessEntries, ChangedEntries, references_of
+from tenantry.model.flux.access import AccessEntries, ChangedEntries, NamedObject, references_of
 from tenantry.model.flux.consumers import CONSUMER_KINDS, CONSUMERS, Consumer
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.profile import Profile
@@ -170,20 +170,22 @@ class AccessLocks(Unit):
         row, _, name = owner.name.partition(":")
         seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._stuck)
         if reader.live:
-            self._note_index(owner, await index_object(reader) if seen is not None and seen.context.entries is not None else None)
+            self._note_index(
+                owner, seen, await index_object(reader) if seen is not None and seen.context.entries is not None else None
+            )
             labels = seen.context.labels.get(owner.namespace) if seen is not None else None
             if labels is not None:
                 await self._note_labels(owner.namespace, labels, reader)
         return seen
 
-    def _note_index(self, owner: Owner, index: Object | None) -> None:
-        """A consumer was looked at with this index, or its references ask for none.
+    def _note_index(self, owner: Owner, seen: ConsumerSeen | None, index: Object | None) -> None:
+        """A consumer was looked at with this index, or its references ask for none, or none that differs for it.
 
         Raises:
             OutdatedError: meanwhile all were looked at with a newer one.
         """
         self._apart.pop(owner, None)
-        if index is None or self._is_swept(index):
+        if index is None or seen is None or self._is_swept(index) or self._says_the_same(seen):
             return
         uid, generation = index["metadata"]["uid"], index["metadata"]["generation"]
         if self._swept.get(uid, 0) > generation:
@@ -192,6 +194,13 @@ class AccessLocks(Unit):
             self._apart[owner] = uid, generation
         else:
             self._entries = None  # then all are looked at
+
+    def _says_the_same(self, seen: ConsumerSeen) -> bool:
+        """Whether the index that a consumer was looked at with says of its references what the remembered one does."""
+        before, after = self._entries, seen.context.entries
+        if before is None or after is None or before.complete != after.complete:
+            return False
+        return all(_said(before, named) == _said(after, named) for _, named in references_of(seen.live, seen.row))
 
     async def _note_labels(self, namespace: str, labels: Mapping[str, str], reader: Reader) -> None:
         """A consumer was looked at with these labels of its Namespace.
@@ -362,6 +371,12 @@ class AccessLocks(Unit):
         self._swept = {each["uid"]: each["generation"] for each in known}
         self._entries = AccessEntries.of(index) if index is not None and self._is_swept(index) else None
         self._apart = {each: (uid, seen) for each, (uid, seen) in self._apart.items() if seen > self._swept.get(uid, 0)}
+
+
+def _said(entries: AccessEntries, named: NamedObject) -> tuple[object, ...]:
+    """All that an index says of a source."""
+    key = str(named)
+    return entries.read.get(key), entries.write.get(key), entries.tenants.get(named.namespace)
 
 
 def _is_shown(reader: Reader, kinds: Iterable[Kind], live: Object) -> bool:
