@@ -232,10 +232,13 @@ def true(status: Object, type_: str) -> bool:
 def written(audit_log: AuditLog, namespace: str) -> list[str]:
     """Every request by which lock-enforcement meant to change an object of a namespace, changing or not; not its dry runs."""
     found = []
-    for event in audit_log.events():
+    for event in audit_log.of(FUNCTION):
         reference = event.get("objectRef") or {}
-        ours = event["user"]["username"].endswith(f":{FUNCTION}") and reference.get("namespace") == namespace
-        if ours and event["verb"] not in ("get", "list", "watch") and "dryRun" not in event["requestURI"]:
+        if (
+            reference.get("namespace") == namespace
+            and event["verb"] not in ("get", "list", "watch")
+            and "dryRun" not in event["requestURI"]
+        ):
             found.append(f"{event['verb']} {reference['resource']} {reference.get('name', '')}")
     return found
 

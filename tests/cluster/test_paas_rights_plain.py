@@ -20,7 +20,6 @@ from tenantry.engine.unit import Owner
 from tenantry.local.control_plane import ControlPlane
 from tenantry.local.knative import Knative
 from tenantry.model.kinds import CONFIG_MAP, ROLE_BINDING
-from tenantry.model.names import SYSTEM_NAMESPACE
 from tenantry.model.paas.names import PAAS
 from tenantry.testing.audit import AuditLog
 from tenantry.testing.objects import obj
@@ -74,9 +73,7 @@ async def test_a_binding_as_it_was_is_looked_at_by_its_name(system: Knative, paa
 
 def _requests(audit_log: AuditLog, namespace: str) -> list[str]:
     """What the function asked for in a namespace: verbs and names."""
-    user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{RIGHTS_FUNCTION}-paas"
-    found = (each for each in audit_log.events() if each["user"]["username"] == user)
-    asked = ((each["verb"], each["objectRef"]) for each in found if each.get("objectRef"))
+    asked = ((each["verb"], each["objectRef"]) for each in audit_log.of(f"{RIGHTS_FUNCTION}-paas") if each.get("objectRef"))
     return [f"{verb} {at.get('name', at['resource'])}" for verb, at in asked if at.get("namespace") == namespace]
 
 

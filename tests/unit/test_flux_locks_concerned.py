@@ -51,7 +51,9 @@ def test_a_decision_that_differs_is_about_what_has_changed(
     profile = Profile.of({"spec": {"profile": "multi-tenant", "allowIntraTenantReferences": intra}})
     reference, asking = Reference("spec.sourceRef", access), Asking("dev-c", labels)
     decisions = {decide_access(reference, named, asking, entries, profile) for entries in (before, after)}
-    assert len(decisions) == 1 or ChangedEntries.between(before, after).concern(named)
+    is_concerned = ChangedEntries.between(before, after).concern(named)
+    assert len(decisions) == 1 or is_concerned
+    assert (before.about(named) != after.about(named)) == is_concerned
 
 
 def test_nothing_is_concerned_where_nothing_changed() -> None:
@@ -205,7 +207,7 @@ async def test_what_saw_an_index_between_two_is_concerned() -> None:
 
 
 class Late(Cluster):
-    """What is read by name is as it was before the last change, until somebody looks at all."""
+    """The next read of an object by name may find it as it was ``before``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 
 from lock_enforcement.access.observe import (
@@ -28,12 +27,12 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
 from tenantry.engine.unit import ANY_KIND, EVERY, Handler, OutdatedError, Owner, Stages, Unit, stage
 from tenantry.model import limits
-from tenantry.model.flux.access import AccessEntries, ChangedEntries, NamedObject, references_of
+from tenantry.model.flux.access import AccessEntries, ChangedEntries, references_of
 from tenantry.model.flux.consumers import CONSUMER_KINDS, CONSUMERS, Consumer
 from tenantry.model.flux.names import ACCESS_INDEX, DEFAULT, TENANCY_PROFILE
 from tenantry.model.flux.profile import Profile
 from tenantry.model.identifiers import is_dns_label, is_dns_subdomain
-from tenantry.model.kinds import NAMESPACE, Key, Kind, Object, key_of, labels_of
+from tenantry.model.kinds import NAMESPACE, Key, Object, key_of, labels_of
 from tenantry.serving import Settings
 
 CONSUMER = "consumer"
@@ -170,22 +169,20 @@ class AccessLocks(Unit):
         row, _, name = owner.name.partition(":")
         seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._stuck)
         if reader.live:
-            self._note_index(
-                owner, seen, await index_object(reader) if seen is not None and seen.context.entries is not None else None
-            )
-            labels = seen.context.labels.get(owner.namespace) if seen is not None else None
-            if labels is not None:
-                await self._note_labels(owner.namespace, labels, reader)
+            self._apart.pop(owner, None)
+            if seen is not None:
+                await self._note_index(owner, seen, reader)
+                await self._note_labels(owner.namespace, seen.context.labels.get(owner.namespace), reader)
         return seen
 
-    def _note_index(self, owner: Owner, seen: ConsumerSeen | None, index: Object | None) -> None:
-        """A consumer was looked at with this index, or its references ask for none, or none that differs for it.
+    async def _note_index(self, owner: Owner, seen: ConsumerSeen, reader: Reader) -> None:
+        """A consumer was looked at, and perhaps with an index that says something else of its references than the remembered one.
 
         Raises:
             OutdatedError: meanwhile all were looked at with a newer one.
         """
-        self._apart.pop(owner, None)
-        if index is None or seen is None or self._is_swept(index) or self._says_the_same(seen):
+        index = await index_object(reader) if seen.context.entries is not None else None  # which the look has read
+        if index is None or self._is_swept(index) or self._says_the_same(seen):
             return
         uid, generation = index["metadata"]["uid"], index["metadata"]["generation"]
         if self._swept.get(uid, 0) > generation:
@@ -200,15 +197,15 @@ class AccessLocks(Unit):
         before, after = self._entries, seen.context.entries
         if before is None or after is None or before.complete != after.complete:
             return False
-        return all(_said(before, named) == _said(after, named) for _, named in references_of(seen.live, seen.row))
+        return all(before.about(named) == after.about(named) for _, named in references_of(seen.live, seen.row))
 
-    async def _note_labels(self, namespace: str, labels: Mapping[str, str], reader: Reader) -> None:
-        """A consumer was looked at with these labels of its Namespace.
+    async def _note_labels(self, namespace: str, labels: Mapping[str, str] | None, reader: Reader) -> None:
+        """A consumer was looked at with these labels of its Namespace, or its references ask for none.
 
         Raises:
             OutdatedError: they were others for a moment, and all is as it was: no event tells that any more.
         """
-        if self._labels is None or self._labels.get(namespace, _hash(labels)) == _hash(labels):
+        if labels is None or self._labels is None or self._labels.get(namespace, _hash(labels)) == _hash(labels):
             return
         del self._labels[namespace]  # the others were not looked at with these
         if labels_of(await reader.get(NAMESPACE, namespace, again=True)) != labels:
@@ -316,13 +313,13 @@ class AccessLocks(Unit):
         profile, index = await shared_profile(reader), await index_object(reader)
         listed = await self._consumers(profile, reader)
         owners = [_owner(each.row, item) for each in listed for item in each.items]
-        is_shown = partial(_is_shown, reader, [each.kind for each in listed])
+        namespaces, since = await reader.list(NAMESPACE, keep=kept_labels), _listed_after(listed, reader)
         before, self._labels = self._labels or {}, {}
-        for each in await reader.list(NAMESPACE, keep=kept_labels):
+        for each in namespaces:
             name, labels = each["metadata"]["name"], _hash(labels_of(each))
-            if is_shown(each) or before.get(name) == labels:
+            if _is_from_before(each, since) or before.get(name) == labels:
                 self._labels[name] = labels
-        self._note_due(owners, profile, index, is_shown)
+        self._note_due(owners, profile, index, since)
         named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
         for hints in (self._stuck, self._untold):
             hints.intersection_update(named)
@@ -344,7 +341,7 @@ class AccessLocks(Unit):
             if (owner := _owner(each.row, item)) in due
             or any(changed.concern(named) for _, named in references_of(item, each.row))
         ]
-        self._note_due(owners, profile, index, partial(_is_shown, reader, [each.kind for each in listed]))
+        self._note_due(owners, profile, index, _listed_after(listed, reader))
         if self._entries is None:
             self._entries = before
         return [LOCKS, *owners, VIOLATIONS] if owners else []
@@ -356,9 +353,7 @@ class AccessLocks(Unit):
                 reader.known.setdefault(key_of(item), item)  # of rows, which are not prefetched
         return found
 
-    def _note_due(
-        self, owners: Sequence[Owner], profile: Object | None, index: Object | None, is_shown: Callable[[Object], bool]
-    ) -> None:
+    def _note_due(self, owners: Sequence[Owner], profile: Object | None, index: Object | None, since: float) -> None:
         """These are due; all others were looked at with this profile and this index, as far as those are no newer than the lists.
 
         One that was made after its kind was listed, and before the index that was read changed, is not in the list, and its own
@@ -367,21 +362,25 @@ class AccessLocks(Unit):
         self._due = {}
         for owner in owners:
             self._due.setdefault(owner.namespace, set()).add(owner)
-        known = [each["metadata"] for each in (profile, index) if each is not None and (self._is_swept(each) or is_shown(each))]
+        known = [
+            each["metadata"]
+            for each in (profile, index)
+            if each is not None and (self._is_swept(each) or _is_from_before(each, since))
+        ]
         self._swept = {each["uid"]: each["generation"] for each in known}
         self._entries = AccessEntries.of(index) if index is not None and self._is_swept(index) else None
         self._apart = {each: (uid, seen) for each, (uid, seen) in self._apart.items() if seen > self._swept.get(uid, 0)}
 
 
-def _said(entries: AccessEntries, named: NamedObject) -> tuple[object, ...]:
-    """All that an index says of a source."""
-    key = str(named)
-    return entries.read.get(key), entries.write.get(key), entries.tenants.get(named.namespace)
+def _listed_after(listed: Iterable[ListedConsumers], reader: Reader) -> float:
+    """The resourceVersion that these lists are no older than; 0 where nobody knows."""
+    return reader.listed_after(each.kind for each in listed) if isinstance(reader, Snapshot) else 0
 
 
-def _is_shown(reader: Reader, kinds: Iterable[Kind], live: Object) -> bool:
-    """Whether these kinds were listed after an object was last written."""
-    return isinstance(reader, Snapshot) and reader.is_before(live, kinds)
+def _is_from_before(live: Object, version: float) -> bool:
+    """Whether an object was last written before, or in, a resourceVersion."""
+    written = str(live["metadata"]["resourceVersion"])
+    return written.isdecimal() and int(written) <= version
 
 
 def made(settings: Settings) -> AccessLocks:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -171,14 +172,13 @@ class Snapshot(Reader):
                 self.known[key] = item
         self._tables.setdefault(wanted.kind, []).append(_Table(wanted, items))
 
-    def is_before(self, obj: Object, kinds: Iterable[Kind]) -> bool:
-        """Whether an object was last written before all of these kinds were listed, by their resourceVersions (KEP-5504).
+    def listed_after(self, kinds: Iterable[Kind]) -> float:
+        """The resourceVersion that no list of these kinds is older than (KEP-5504); 0 where one of them has none.
 
         Lists of one snapshot are of moments that lie up to 0.1 s apart: what an object says may be newer than a list.
         """
-        written = obj["metadata"]["resourceVersion"]
         dates = [date for kind in kinds for date in self._dates.get(kind) or [self.known.versions.get(kind, "")]]
-        return all(date.isdecimal() for date in (written, *dates)) and all(int(written) <= int(date) for date in dates)
+        return min((int(date) if date.isdecimal() else 0 for date in dates), default=math.inf)
 
     async def get(
         self, kind: Kind, name: str, namespace: str = "", *, verify: Fingerprint | None = None, again: bool = False

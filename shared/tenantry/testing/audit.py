@@ -145,6 +145,10 @@ class AuditLog:
                     if line.endswith(b"\n"):
                         yield from_json(line)
 
+    def of(self, identity: str) -> Iterator[Any]:
+        """Those of one of our identities, such as ``rbac-aggregation-paas``."""
+        return (event for event in self.events() if event["user"]["username"] == f"{_USER}{identity}")
+
     def read(self) -> Used:
         """All that was used so far."""
         used = Used()

@@ -63,6 +63,11 @@ class AccessEntries:
         """The sources that somebody may use."""
         return frozenset(self.read) | frozenset(self.write)
 
+    def about(self, named: NamedObject) -> tuple[str | None, str | None, str | None]:
+        """What the decision about a reference to it rests on: two states that are `ChangedEntries` for it differ in this."""
+        key = str(named)
+        return self.read.get(key), self.write.get(key), self.tenants.get(named.namespace)
+
 
 class ChangedEntries(NamedTuple):
     """In what two states of the index differ: sources by ``Kind/namespace/name``, and namespaces that are of another tenant."""
