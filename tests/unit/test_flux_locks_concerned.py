@@ -75,7 +75,7 @@ class Cluster(Served):
         for at in (1, 2, 3):
             source = {"kind": "GitRepository", "name": f"app{at}", "namespace": "dev-a"}
             self.set(obj(KUSTOMIZATION, f"c{at}", "dev-c", metadata=_version(1), spec={"sourceRef": source}))
-        self.index = 0
+        self.index, self.uid = 0, "index"
         self.grant(1, 2, 3)
 
     def set(self, found: Object) -> None:
@@ -86,7 +86,7 @@ class Cluster(Served):
         """Write the next index."""
         self.index += 1
         read = {f"GitRepository/dev-a/app{at}": "*" for at in numbers}
-        metadata = _version(self.index) | {"uid": "index"}
+        metadata = _version(self.index) | {"uid": self.uid}
         self.set(obj(ACCESS_INDEX, DEFAULT, metadata=metadata, spec={"complete": True, "read": read, **spec}))
 
     @property
@@ -202,6 +202,20 @@ async def test_what_saw_an_index_between_two_is_concerned() -> None:
     cluster.grant(1, 2)
     assert await cluster.concerned(unit) == _owners(3)
     await cluster.look(unit, 3)
+    cluster.grant(1, 2, 9)
+    assert await cluster.concerned(unit) == set()
+
+
+async def test_what_saw_an_index_that_was_deleted_is_named_no_longer_than_till_all_are() -> None:
+    """Nothing says which of two indexes is newer: the sweep of all forgets what saw the other one."""
+    cluster, unit = await _looked_at()
+    cluster.grant(1, 2, 9)
+    await cluster.look(unit, 3)
+    cluster.uid = "remade"
+    cluster.grant(1, 2)
+    found = await unit.sweep(await Snapshot.take(cluster.api, unit.prefetch()))
+    assert set(found) == _owners(1, 2, 3)
+    _end(unit, found)
     cluster.grant(1, 2, 9)
     assert await cluster.concerned(unit) == set()
 

@@ -320,6 +320,8 @@ class AccessLocks(Unit):
             if _is_from_before(each, since) or before.get(name) == labels:
                 self._labels[name] = labels
         self._note_due(owners, profile, index, since)
+        if index is not None and self._entries is not None:  # what is left of an index that was deleted
+            self._apart = {owner: seen for owner, seen in self._apart.items() if seen[0] == index["metadata"]["uid"]}
         named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
         for hints in (self._stuck, self._untold):
             hints.intersection_update(named)

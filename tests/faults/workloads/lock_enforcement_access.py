@@ -31,6 +31,8 @@ TEAM, SHARED, OTHERS = namespace(HOME, {"team": "n-@"}), shared("team=n-@"), sha
 USED, REVOKED = [together(TEAM, SHARED), kustomization(OWNER)], [together(TEAM, OTHERS), kustomization(OWNER)]
 story(workload, "revoke", OTHERS, shared(), before=USED, **ALONE)
 story(workload, "grant", SHARED, before=[*USED, OTHERS], other=[*REVOKED, SHARED], **ALONE)
+BETWEEN = together(SHARED, kustomization(OWNER))  # who comes sees an index that says for a moment what it did not before
+story(workload, "come-while-granted", BETWEEN, OTHERS, before=[together(TEAM, OTHERS)], other=REVOKED, **ALONE)
 INCOMPLETE = together(of_index("complete", False), OTHERS)
 story(workload, "index-not-complete", INCOMPLETE, of_index("complete", True), before=USED, **ALONE)
 story(workload, "index-away", index_away_and_back, before=USED, other=USED, **ALONE)
