@@ -85,6 +85,9 @@ class Still:
     def accepts(self, owner: Owner) -> bool:
         return owner.type == "o"
 
+    def hinted(self, key: Key, hint: Mapping[str, str]) -> Owner | None:
+        return None
+
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
         """Return the stages; the object that woke us counts as read."""
         reader.known[key] = OBJECT

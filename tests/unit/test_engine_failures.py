@@ -126,14 +126,14 @@ async def test_what_a_policy_of_ours_refuses_is_tried_once_more(by: str, after_s
         async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:
             raise AdmissionDenied(f"forbidden: ValidatingAdmissionPolicy '{by}' with binding '{by}' denied request: no")
 
-    attempts: list[int] = []
+    attempts: list[tuple[int, bool]] = []
 
     async def act(_: str, reader: Reader) -> None:
-        attempts.append(reader.attempt)
+        attempts.append((reader.attempt, reader.raced))
 
     unit = Patient(act=act)
     assert (await make(unit, api=Refusing()).handle(look())).status == 204
-    assert attempts == [0, 1][:looks]
+    assert attempts == [(0, False), (1, True)][:looks]
 
 
 @pytest.mark.parametrize(("looks", "status"), [(1, 204), (2, 409)], ids=["for a moment", "longer"])
@@ -178,6 +178,7 @@ async def test_step_by_step_what_comes_next_is_decided_from_what_is_there(writes
 
     async def act(_: str, reader: Reader) -> None:
         seen.append(reader.attempt)
+        assert not reader.raced  # nothing was lost: it is looked again for what comes next
 
     assert (await make(Stepping(act=act), api=Writing()).handle(look())).status == status
     assert seen == list(range(looks))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine_units import Still, Stub, make
+from engine_units import Still, Stub, look, make
 from owning import owner
 
 from tenantry.engine.reader import Reader
@@ -86,6 +86,70 @@ async def test_a_unit_may_ask_before_it_looks_for_owners() -> None:
     api.now = "2"
     await made.handle(event("2"))
     assert len(unit.log) == 4
+
+
+@dataclass
+class Hinted(Reads):
+    """A unit that knows from the event's labels whom it is about, and to which else the key belongs from a look."""
+
+    looks: list[str] = field(default_factory=list)
+    echoes: list[bool] = field(default_factory=list)
+
+    def hinted(self, key: Key, hint: Mapping[str, str]) -> Owner | None:
+        return owner("o/1")
+
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        self.looks.append(key.name)
+        self.echoes.append(reader.tells_echo(owner("o/1")))
+        return [[owner("o/2")]]
+
+
+async def test_whom_an_event_hints_at_is_run_first() -> None:
+    """Nobody else is looked for where that run knew the object as the event has it; an end is no such event."""
+    api, unit = Versions(), Hinted()
+    made = make(unit, api=api)
+    for _ in range(2):
+        assert (await made.handle(event("1"))).status == 204
+    assert (unit.log, unit.looks, api.asked) == (["+o/1", "-o/1"], [], ["a1"])
+    api.now = "3"
+    assert (await made.handle(event("2"))).status == 204  # which the run did not see
+    assert unit.log[2:] == ["+o/1", "-o/1", "+o/2", "-o/2"]
+    assert unit.looks == ["a1"]
+    assert (await made.handle(event("3", "delete"))).status == 204
+    assert (unit.log[6:], unit.looks) == ([], ["a1"] * 2)  # it is there: o/2, who was asked, has seen it so
+
+
+async def test_who_is_hinted_at_and_fails_keeps_no_other_back() -> None:
+    """A run that failed knows nothing, and others are looked for."""
+    unit = Hinted()
+
+    async def act(name: str, reader: Reader) -> None:
+        if name == "o/1":
+            raise ValueError("a bug")
+
+    unit.act = act
+    assert (await make(unit, api=Versions()).handle(event("1"))).status == 204
+    assert unit.log == ["+o/1", "-o/1", "+o/2", "-o/2"]
+
+
+async def test_an_event_without_a_state_hints_at_nobody() -> None:
+    """It may be of any time, so that no run can be said to have known it."""
+    unit = Hinted()
+    assert (await make(unit, api=Versions()).handle(look("a1"))).status == 204
+    assert unit.log == ["+o/2", "-o/2"]
+
+
+async def test_a_unit_hears_that_an_event_is_the_echo_of_its_own_write() -> None:
+    """Of what its last run wrote, in that version, whether it ended well or not."""
+    unit = Hinted()
+    made = make(unit, api=Versions())
+    key = Key("v1", "Namespace", "", "a1")
+    made._last.begins("still:o/1")
+    made._last.wrote("still:o/1", {key: "7"})
+    unit.hinted = lambda *_: None  # type: ignore[method-assign]
+    for version in ("7", "8"):
+        await made.handle(event(version))
+    assert unit.echoes == [True, False]
 
 
 async def test_a_run_that_failed_knows_nothing() -> None:

@@ -15,7 +15,7 @@ from namespace_registration.paas import observe, plan, report
 from namespace_registration.paas.seen import OutsideSeen, PaasSeen, is_held, prefixes
 from namespace_registration.paas.wanted import waits
 from tenantry.api.errors import KindNotServed
-from tenantry.engine.paas import read_paas
+from tenantry.engine.paas import labelled_paas, read_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, is_cluster_scoped, stage
@@ -50,6 +50,7 @@ from tenantry.serving import Settings
 
 PAAS_OWNER, PAAS_NS_OWNER = "paas", "paasns"
 """Types of owners: a Paas, and a PaasNS in a namespace that no Paas has."""
+_OF_ONE = frozenset({NAMESPACE.kind, RESOURCE_QUOTA.kind, CLUSTER_RESOURCE_QUOTA.kind})
 NONE_FOR_S = 5.0
 """So long a cluster that had no Paas is taken to have none; the event of the first one is a run of its own."""
 
@@ -100,14 +101,12 @@ class PaasUnit(Unit):
             ),
         }
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-        """The Paas that a key concerns; a PaasConfig concerns every one.
+    def hinted(self, key: Key, hint: Mapping[str, str]) -> Owner | None:
+        """The Paas of a label: a namespace or a quota that it has as its run read it concerns no other."""
+        return labelled_paas(PAAS_OWNER, hint) if key.kind in _OF_ONE else None
 
-        A namespace or a quota that the Paas of its label has as the last run read it concerns no other.
-        """
-        labelled = hint.get(MANAGED_BY_PAAS, "")
-        if key.kind != PAAS.kind and labelled and reader.tells_nothing_new(Owner(PAAS_OWNER, labelled)):
-            return []
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The Paas that a key concerns; a PaasConfig concerns every one."""
         match key.kind:
             case PAAS_CONFIG.kind:
                 return EVERY

@@ -81,7 +81,10 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
     """
     live = await read_paas(name, reader, verify=version_of)
     if live is None:
-        return Seen(name, None, orphans=await _orphans(name, "", reader), part=part)
+        seen = Seen(name, None, orphans=await _orphans(name, "", reader), part=part)
+        for each in seen.orphans:
+            reader.knows_only_part(GROUP, each["metadata"]["name"])  # another Paas may call a group so
+        return seen
     paas = paas_of(live)
     if is_new(paas, reader):
         config = await _config(reader)
@@ -114,14 +117,25 @@ async def observe_paas(name: str, part: str, reader: Reader, look_in: Collection
     )
     seen = replace(seen, claims=claims_of(paas, config, await _names(seen, paas, reader)))
     seen = await _with_unlabelled(seen, paas, look_in, reader)
-    own = {key_of(each) for each in seen.bindings if each["metadata"]["namespace"] in held}
-    for each in bindings:
-        if key_of(each) not in own:
-            reader.knows_only_part(ROLE_BINDING, each["metadata"]["name"], each["metadata"]["namespace"])
+    _of_others_too(seen, bindings, reader)
     missing, policy, orphans = await asyncio.gather(
         _missing(seen, paas, reader), _policy(seen, paas, reader), _strangers(seen, bindings, reader)
     )
     return replace(seen, missing=missing, policy=policy, orphans=orphans)
+
+
+def _of_others_too(seen: Seen, listed: Iterable[Object], reader: Reader) -> None:
+    """What was read and is not of this Paas alone: its events are looked at, whatever this run knows of it."""
+    own = {key_of(each) for each in seen.bindings if each["metadata"]["namespace"] in seen.held}
+    for each in listed:
+        if key_of(each) not in own:
+            reader.knows_only_part(ROLE_BINDING, each["metadata"]["name"], each["metadata"]["namespace"])
+    for key in [each for each in reader.noted or () if each.kind == NAMESPACE.kind and each.name not in seen.held]:
+        reader.knows_only_part(NAMESPACE, key.name)
+    uid = seen.paas.uid if seen.paas is not None else ""
+    for name, live in seen.groups.items():
+        if live is None or uid_of(live) != uid:
+            reader.knows_only_part(GROUP, name)
 
 
 def is_new(paas: Paas, reader: Reader) -> bool:
@@ -201,12 +215,12 @@ async def _bindings(name: str, part: str, reader: Reader) -> list[Object]:
 async def _with_unlabelled(seen: Seen, paas: Paas, look_in: Collection[str], reader: Reader) -> Seen:
     """The same with bindings that lack the label, and with the keys of others' that have a name of ours.
 
-    They are looked for where a sweep saw some, and where a binding could not be made; by a sweep everywhere.
+    They are looked for where a sweep saw some, and after a binding could not be made; by a sweep everywhere.
     """
     there = {key_of(each) for each in seen.bindings}
     wanted = rights_of(seen)
     places = set(look_in) & set(seen.held) if reader.live else set(seen.held)
-    if reader.attempt:
+    if reader.raced:
         places |= {key.namespace for key in wanted if key not in there}
     listed = await joined(reader.list(ROLE_BINDING, each) for each in sorted(places))
     more = [each for each in ours_among(listed, paas) if key_of(each) not in there]

@@ -20,6 +20,7 @@ from rbac_aggregation.paas.plan import doubtful, plan_paas
 from rbac_aggregation.paas.report import report_paas
 from rbac_aggregation.paas.seen import Seen, is_for_accounts, is_well, state_of
 from tenantry.engine.last_runs import State
+from tenantry.engine.paas import labelled_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch
 from tenantry.engine.unit import EVERY, Handler, Owner, Stages, Unit, is_cluster_scoped, stage
@@ -58,7 +59,7 @@ STALE_S = 0.5
 """The API server gives policies a PaasConfig that is some hundredths of a second old: what one of ours refuses is tried again."""
 
 
-_OF_ONE = frozenset({NAMESPACE.kind, GROUP.kind, ROLE_BINDING.kind})
+_OF_ONE = frozenset({NAMESPACE.kind, GROUP.kind})
 
 
 class _Running:
@@ -129,14 +130,12 @@ class Rights(Unit):
 
     # -- the owners of an event ------------------------------------------------------------------------
 
-    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-        """The Paas that a key concerns; of one that gives up a name those that wait for one, afterwards.
+    def hinted(self, key: Key, hint: Mapping[str, str]) -> Owner | None:
+        """The Paas of a label: a namespace or a Group that it has as its run read it concerns no other."""
+        return labelled_paas(WHOLE, hint) if key.kind in _OF_ONE else None
 
-        A namespace, Group or binding that the Paas of its label has as the last run read it concerns no other.
-        """
-        labelled = hint.get(MANAGED_BY_PAAS, "")
-        if key.kind in _OF_ONE and labelled and reader.tells_nothing_new(_whole(labelled)):
-            return []
+    async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
+        """The Paas that a key concerns; of one that gives up a name those that wait for one, afterwards."""
         match key.kind:
             case PAAS_CONFIG.kind:
                 return EVERY
@@ -166,9 +165,14 @@ class Rights(Unit):
         return stage(owners)
 
     async def _binding_owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
-        """What the Paas has in the binding's namespace; the whole of it while it is run, so that echoes share its next run."""
+        """What the Paas has in the binding's namespace; the whole of it while it is run, so that echoes share its next run.
+
+        One that the Paas of its label has as the last run read it concerns no other, nor does what that run itself has written.
+        """
         name = hint.get(MANAGED_BY_PAAS, "")
-        if name and self._running.has(name):
+        if name and reader.tells_nothing_new(_whole(name)):
+            return []
+        if name and (self._running.has(name) or reader.tells_echo(_whole(name))):
             return [[_whole(name)]]
         namespace = await reader.get(NAMESPACE, key.namespace)
         owners: list[Owner] = []

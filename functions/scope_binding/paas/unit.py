@@ -6,6 +6,7 @@ and ``namespace/<name>`` for a namespace that may be let go.  A Paas is told whe
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -39,7 +40,7 @@ from scope_binding.paas.seen import (
     subjects_of,
 )
 from tenantry.engine.hints import Hints
-from tenantry.engine.paas import active_config, read_paas
+from tenantry.engine.paas import active_config, read_paas, shared_paas
 from tenantry.engine.reader import Reader
 from tenantry.engine.reads import by_name
 from tenantry.engine.snapshot import Prefetch
@@ -183,13 +184,13 @@ class PaasAccounts(Unit):
 
     async def _namespace_owners(self, name: str, reader: Reader) -> Stages:
         """Where a namespace comes: its Paas, the roles of its capability, and its Paas again.  Where it goes: who names it."""
-        namespace = await reader.get(NAMESPACE, name)
+        namespace = await reader.get_shared(NAMESPACE, name)
         of = labels_of(namespace).get(MANAGED_BY_PAAS, "")
         held = SUBJECTS_FINALIZER in finalizers_of(namespace)
         let_go = [Owner(HELD, name)] if held else []
         if namespace is None or is_terminating(namespace):
             return _stages(_roles(await _naming(reader, lambda each: each == name)), let_go, _of(of) if held else [])
-        paas = await read_paas(of, reader)
+        paas = await shared_paas(of, reader)
         if paas is None or not held_by(paas, namespace) or name not in capability_namespaces(paas):
             return _stages(_roles(await _naming(reader, lambda each: each == name)), let_go) if held else []
         config = await active_config(reader)
@@ -279,8 +280,8 @@ async def _bound(reader: Reader) -> dict[str, frozenset[Subject]]:
 async def _bound_to(roles: Iterable[str], reader: Reader) -> dict[str, frozenset[Subject]]:
     """The same for these roles, each by the name of its binding: a list of a kind at rest waits for up to 100 ms."""
     names = {binding_name(role): role for role in roles}
-    found = await by_name(CLUSTER_ROLE_BINDING, names, reader)
-    return {names[name]: subjects_of(each) for name, each in found.items() if is_shared(each)}
+    read = await asyncio.gather(*(reader.get_shared(CLUSTER_ROLE_BINDING, name) for name in names))
+    return {role: subjects_of(each) for role, each in zip(names.values(), read, strict=True) if is_shared(each)}
 
 
 async def _naming(reader: Reader, meant: Callable[[str], bool]) -> list[str]:

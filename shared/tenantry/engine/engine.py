@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from tenantry.api import Api
-from tenantry.api.errors import ApiError, Forbidden, KindNotServed, Unauthorized
+from tenantry.api.errors import ApiError
 from tenantry.api.turns import Turns, party
-from tenantry.engine import recorder, telemetry
+from tenantry.engine import telemetry
 from tenantry.engine.context import running_owner
 from tenantry.engine.decision import decide, stands_aside
 from tenantry.engine.decisions import DecisionNotes, OnDecision
 from tenantry.engine.due import LEADS, due
+from tenantry.engine.failure import failed, step_aside
 from tenantry.engine.flight import Ask, JustRead, SingleFlight
-from tenantry.engine.last_runs import LastRuns, ReadStates
+from tenantry.engine.last_runs import LastRuns, ReadStates, is_ended
 from tenantry.engine.news import nothing_new
 from tenantry.engine.reader import Reader
 from tenantry.engine.request import Ignore, Look, Request, RunOwner, Sweep, party_of, request_of, requested
@@ -47,7 +48,6 @@ log = logging.getLogger("tenantry")
 ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 EVERY_PAUSE_S = 0.25
-CONFLICT_PAUSE_S = 0.02
 TOLD = "refused and told"
 WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
@@ -129,7 +129,7 @@ class Engine:
         except TimeoutError:
             return TOO_SLOW
         except ApiError as error:
-            return await self._failed(error)
+            return await failed(error, self._api, self._service)
         finally:
             self._pending -= 1
 
@@ -141,19 +141,15 @@ class Engine:
 
     async def _look(self, request: Look) -> Verdict:
         """Let every unit that the key concerns look; one that fails keeps none of the others back."""
-        concerned = [unit for unit in self._units.values() if self._concerns(request.key, unit)]
+        wanted = (request.key.api_version.rpartition("/")[0], request.key.kind)
+        concerned = [unit for unit in self._units.values() if wanted in self._kinds_of[unit.name] or ANY_KIND in unit.kinds]
         if len(concerned) == 1:  # as almost always, and then no task is needed
             return await self._look_of(concerned[0], request)
         return worst(await asyncio.gather(*(self._look_of(unit, request) for unit in concerned)))
 
-    def _concerns(self, key: Key, unit: Unit) -> bool:
-        """Whether the unit names the key's kind, or takes any."""
-        wanted = (key.api_version.rpartition("/")[0], key.kind)
-        return wanted in self._kinds_of[unit.name] or ANY_KIND in unit.kinds
-
     async def _look_of(self, unit: Unit, request: Look) -> Verdict:
         told, reader = request.told.get(unit.name), Reader(self._api, (request.key,), shared=self._shared)
-        reader.hear(told, lambda owner: self._last.knows(_name(unit, owner), request.key, told))
+        reader.hear(request.key, told, self._last, partial(_name, unit))
         woken = self._decisions.woken(request.key)
         ask = Ask(
             frozenset({request.key}),
@@ -162,15 +158,28 @@ class Engine:
             parties=frozenset({party.get()}),
         )
         try:
-            stages = () if await stands_aside(unit, self._api) else await unit.owners(request.key, request.hint, reader)
+            if await stands_aside(unit, self._api):
+                return NOTHING_TO_DO
+            if (verdict := await self._run_hinted(unit, request, told, ask)) is not None:
+                return verdict
+            stages = await unit.owners(request.key, request.hint, reader)
             if stages is EVERY:
                 return await self._run_every(unit, ask)
             return await self._run_stages(unit, stages, reader.known, request.key, ask)
         except ApiError as error:
-            return await self._failed(error)
+            return await failed(error, self._api, self._service)
         except Exception:
             log.exception("a bug: %s could not look at %s", unit.name, request.key)
             return BUG
+
+    async def _run_hinted(self, unit: Unit, request: Look, told: Hashable, ask: Ask) -> Verdict | None:
+        """Run whom the event hints at; None where that run did not know what the event tells, and others are to be looked for."""
+        owner = unit.hinted(request.key, request.hint) if told is not None and not is_ended(told) else None
+        if owner is None or not unit.accepts(owner):
+            return None
+        knows = partial(self._last.knows, _name(unit, owner), request.key, told)
+        verdict = NOTHING_NEW if knows() else await self._run(unit, owner, ask, {})
+        return verdict if knows() else None
 
     async def _run_stages(self, unit: Unit, stages: Stages, known: JustRead, cause: Key, ask: Ask) -> Verdict:
         verdicts: list[Verdict] = []
@@ -254,7 +263,7 @@ class Engine:
                     return NOTHING_NEW
                 verdict = await self._converge(unit, owner, ask, reader)
             except ApiError as error:
-                verdict = await self._failed(error)
+                verdict = await failed(error, self._api, self._service)
             except Exception:
                 log.exception("a bug: the run for %s ended", owner)
                 verdict = BUG
@@ -275,20 +284,21 @@ class Engine:
 
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
         name, states, handler = _name(unit, owner), self.states[unit.name], unit.handlers[owner.type]
-        writes, patient = 0, False
+        writes, patient, raced = 0, False, False
         for attempt in range(ATTEMPTS):
             try:
-                plan, observed, reader = await decide(handler, owner, first.anew(attempt) if attempt else first)
+                plan, observed, reader = await decide(handler, owner, first.anew(attempt, raced=raced) if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
             outcome = await self._writer.write(plan, states=states, note=first.note)
             writes += outcome.writes
             self._last.wrote(name, outcome.written)
+            raced = raced or outcome.conflict or bool(outcome.refusals)
             if outcome.transient is not None:
                 return verdict_for(outcome.transient, writes)
             if outcome.conflict:
-                await self._step_aside(attempt)
+                await step_aside(attempt)
                 continue
             waits = handler.waits(observed)
             stale = waits or any(each.by_our_policy for each in outcome.refusals)
@@ -305,7 +315,7 @@ class Engine:
             if reported.transient is not None:
                 return verdict_for(reported.transient, writes)
             if reported.conflict:
-                await self._step_aside(attempt)
+                await step_aside(attempt)
                 continue
             if lacks := [each for each in (*outcome.refusals, *reported.refusals) if each.cause == "rights"]:
                 return Verdict(503, missing_right(lacks[0].message), writes=writes, complete=not handler.told_next)
@@ -320,11 +330,6 @@ class Engine:
                     return NOTHING_TO_DO
                 return Verdict(204, DONE.reason if complete else TOLD, writes=writes, complete=complete)
         return Verdict(409, BUSY.reason, writes=writes)
-
-    @staticmethod
-    async def _step_aside(attempt: int) -> None:
-        """After a lost race: let the other finish, the longer the more often it happened."""
-        await asyncio.sleep(CONFLICT_PAUSE_S * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter
 
     # -- sweep -----------------------------------------------------------------------------------------
 
@@ -370,7 +375,7 @@ class Engine:
                 busy = self._flight.busy()  # they may write what they read before the lists: run again
                 todo = await due(unit, self._api, lists, busy, stuck, leads=attempt < LEADS, every=every)
             except ApiError as error:
-                return worst([*verdicts, await self._failed(error)])
+                return worst([*verdicts, await failed(error, self._api, self._service)])
             except Exception:
                 log.exception("a bug: %s could not be swept", unit.name)
                 return worst([*verdicts, BUG])
@@ -384,14 +389,6 @@ class Engine:
             if not leads and not any(verdict.writes for verdict in done):
                 break
         return worst(verdicts)
-
-    async def _failed(self, error: ApiError) -> Verdict:
-        level = logging.ERROR if isinstance(error, KindNotServed | Unauthorized) else logging.WARNING
-        log.log(level, "%s: %s", type(error).__name__, error.message)
-        verdict = verdict_for(error)
-        if isinstance(error, Forbidden):
-            await recorder.record_missing_right(self._api, self._service, verdict.reason)
-        return verdict
 
 
 def _name(unit: Unit, owner: object) -> str:

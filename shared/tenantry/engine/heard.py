@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from tenantry.engine.last_runs import is_ended
+from tenantry.engine.last_runs import LastRuns, is_ended
+from tenantry.model.kinds import Key
 
 Knew = Callable[[object], bool]
 
@@ -21,9 +22,13 @@ class Heard:
         self.tells_known_end: Knew = lambda _: False
         """Whether the event is of the end of an object that the last runs for an owner had deleted, and knew to be gone: there is
         nothing new for this owner, but may be for others."""
+        self.tells_echo: Knew = lambda _: False
+        """Whether the event has the object as the run for an owner has written it, which is under way or was the last one."""
 
-    def hear(self, told: Hashable, knew: Knew) -> None:
-        """There was an event that told this state."""
+    def hear(self, key: Key, told: Hashable, last: LastRuns, name_of: Callable[[object], str]) -> None:
+        """There was an event of this key, that told this state; owners have these names in ``last``."""
+        self.tells_echo = lambda owner: last.is_echo(name_of(owner), key, told)
+        knew: Knew = lambda owner: last.knows(name_of(owner), key, told)  # noqa: E731
         if is_ended(told):
             self.tells_known_end = knew
         else:

@@ -55,7 +55,9 @@ class Reader(Heard):
         super().__init__()
         self.causes = frozenset(causes)
         self.attempt = 0
-        """How often the run has begun anew: after a lost race what it did not look for before may be there."""
+        """How often the run has begun anew."""
+        self.raced = False
+        """Whether a write of it has lost a race or was refused: what it did not look for may be there."""
         self._api = api
         self._shared = shared or Shared()
         self.known = Known(known)
@@ -381,11 +383,11 @@ class Reader(Heard):
         """Declare a computed input: ``await compute(fresh_reader)`` must still equal ``value`` after the writes."""
         self._inputs.append((compute, value))
 
-    def anew(self, attempt: int = 0) -> Reader:
+    def anew(self, attempt: int = 0, *, raced: bool = False) -> Reader:
         """A reader for the same run that knows nothing yet."""
         noted = ReadStates(self.noted.states) if self.noted is not None else None
         made = Reader(self._api, self.causes, shared=self._shared, noted=noted)
-        made.attempt, made.note = attempt or self.attempt, self.note
+        made.attempt, made.raced, made.note = attempt or self.attempt, raced or self.raced, self.note
         return made
 
     async def unchanged(self) -> bool:

@@ -152,6 +152,16 @@ class Unit(ABC):
         when the object is gone, and decide nothing.
         """
 
+    def hinted(self, key: Key, hint: Mapping[str, str]) -> Owner | None:
+        """Whom an event says that a key concerns, where that is mostly all.
+
+        It is run before `owners` is asked; where that run knew the object as the event has it, nobody else is looked for.
+
+        Only where what an owner's run has read, and says that it knows (`Reader.knows_only_part`), concerns that owner alone.
+        """
+        del key, hint
+        return None
+
     @abstractmethod
     def prefetch(self) -> Sequence[Prefetch]:
         """The lists that a sweep reads once instead of reading objects one by one."""
