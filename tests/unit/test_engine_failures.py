@@ -17,8 +17,8 @@ from tenantry.engine.reader import Reader
 from tenantry.engine.unit import EVERY, Handler
 from tenantry.model import limits
 from tenantry.model.event import Event
-from tenantry.model.kinds import Kind, Object
-from tenantry.model.plan import NOTHING, Plan
+from tenantry.model.kinds import NAMESPACE, Kind, Object, object_of
+from tenantry.model.plan import NOTHING, Apply, Plan, plan_of
 
 
 @pytest.mark.parametrize(("error", "status"), [(TransientError("away"), 503), (ZeroDivisionError(), 500)])
@@ -183,3 +183,29 @@ async def test_step_by_step_what_comes_next_is_decided_from_what_is_there(writes
     assert (await make(Stepping(act=act), api=Writing()).handle(look())).status == status
     assert seen == list(range(looks))
     assert reports == ([looks] if status == 204 else [])
+
+
+@pytest.mark.parametrize("most", [0, 2])
+async def test_a_handler_says_how_many_of_its_writes_are_under_way(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that only tell leave the API server the time for what others wait for."""
+    monkeypatch.setattr(limits, "WRITES_AT_ONCE", 5)
+    active = [0, 0]
+
+    class Telling(Still):
+        @property
+        def handlers(self) -> Mapping[str, Handler[Any]]:
+            return {"o": replace(super().handlers["o"], writes_at_once=most)}
+
+        def plan(self, observed: tuple[str, bool]) -> Plan:
+            return plan_of(*(Apply(NAMESPACE, object_of(NAMESPACE, {"name": f"n{at}"}), None) for at in range(9)))
+
+    class Counting(Stub):
+        async def apply(self, kind: Kind, body: Object, subresource: str = "", manager: str = "") -> Object:
+            active[0] += 1
+            active[1] = max(active)
+            await asyncio.sleep(0.001)
+            active[0] -= 1
+            return {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+
+    assert (await make(Telling(), api=Counting()).handle(look())).status == 204
+    assert active == [0, most or 5]

@@ -43,6 +43,23 @@ async def test_all_who_arrive_meanwhile_share_one_trailing_run(recorder: Recorde
     assert recorder.most == 1
 
 
+async def test_who_waits_for_runs_to_end_waits_for_those_that_follow(recorder: Recorder) -> None:
+    """Not for an owner that does not run, nor longer than asked."""
+    await recorder.flight.landed(["o"], 60)
+    recorder.arrive(A)
+    first = await recorder.begun(1)
+    recorder.arrive(B)
+    waiting = asyncio.create_task(recorder.flight.landed(["other", "o"], 60))
+    await recorder.flight.landed(["o"], 0.01)
+    first.finish()
+    second = await recorder.begun(2)
+    await settle()
+    assert not waiting.done()
+    second.finish()
+    await waiting
+    assert recorder.active == 0
+
+
 @pytest.mark.parametrize("order", [(A, None), (None, A), (A, None, B)])
 async def test_who_asks_for_everything_is_not_served_by_a_part(recorder: Recorder, order: tuple[Key | None, ...]) -> None:
     """A sweep, or a request for the owner, that joins events which wait, or is joined by them, has everything looked at."""

@@ -17,6 +17,7 @@ from tenantry.engine.due import LEADS
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Snapshot
 from tenantry.engine.unit import EVERY, Owner, Stages
+from tenantry.model import limits
 from tenantry.model.kinds import Key, Kind, Object
 
 
@@ -297,6 +298,36 @@ async def test_who_leads_does_not_wait_for_the_sweep_that_is_under_way() -> None
     go.set()
     assert {(await task).status for task in tasks} == {204}
     assert (unit.log.count("+p/1"), unit.sweeps) == (1, 2)
+
+
+async def test_who_leads_needs_no_place_and_a_sweep_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that hold all places may wait for it; the lists of the sweep begin behind it."""
+    monkeypatch.setattr(limits, "RUNS_AT_ONCE", 2)
+    go, led = asyncio.Event(), asyncio.Event()
+
+    async def act(name: str, reader: Reader) -> None:
+        await (led if name == "p/1" else go).wait()
+
+    class WithLeader(Wide):
+        leading: ClassVar[tuple[Owner, ...]] = (owner("p/1"),)
+
+    unit = WithLeader(act=act, due=frozenset({"o/3", "o/4"}))
+    made = make(unit)
+    tasks = [asyncio.create_task(made.handle(look("all")))]
+    await settle()
+    assert sorted(unit.log) == ["+o/3", "+o/4"]
+    tasks += [asyncio.create_task(made.handle(look("all")))]
+    await settle()
+    assert sorted(unit.log) == ["+o/3", "+o/4", "+p/1"]
+    unit.due = frozenset()
+    tasks += [asyncio.create_task(made.sweep())]
+    await settle()
+    assert unit.sweeps == 1
+    led.set()
+    await settle()
+    assert unit.sweeps == 2
+    go.set()
+    assert {(await task).status for task in tasks} == {204}
 
 
 async def test_an_owner_that_runs_meanwhile_is_looked_at_again() -> None:

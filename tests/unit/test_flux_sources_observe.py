@@ -135,6 +135,25 @@ async def test_few_sources_are_read_by_name() -> None:
         assert flux.listed == listed
 
 
+async def test_many_source_grants_that_changed_are_listed_once() -> None:
+    """As they are now; one of them that went is looked for, and all of the namespace with it."""
+    sources = shared(FEW_SOURCES + 1)
+    by = [grant("n", f"g{at}", {"sourceRef": {"kind": "GitRepository", "name": f"s{at}"}}, []) for at in range(len(sources))]
+    flux = Flux(*sources, *by)
+    await flux.look()
+    for numbers, listed, read in (([0], "SourceGrant n since 5", 1), (range(len(by)), "SourceGrant n", 0)):
+        flux.listed.clear()
+        flux.asked.clear()
+        await flux.look(*(key_of(by[at]) for at in numbers))
+        assert [each for each in flux.listed if each.startswith("SourceGrant")] == [listed]
+        assert len([each for each in flux.asked if each.kind == SOURCE_GRANT.kind]) == read
+    more = [{"team": "y"}]
+    flux.put(grant("n", "g3", {"sourceRef": {"kind": "GitRepository", "name": "s3"}}, more))
+    del flux.objects[key_of(by[4])]
+    read_by = (await flux.look(*map(key_of, by))).seen.entries.read
+    assert (read_by["GitRepository/n/s3"], read_by["GitRepository/n/s4"]) == ("team=x|team=y", "team=x")
+
+
 async def test_what_is_listed_is_looked_at_as_it_is_now_behind_the_write() -> None:
     """Another process may have seen a change for which it had nothing to write while the index was as it was."""
     changed = grant("n", "g", {"sourceRef": {"kind": "GitRepository", "name": "s0"}}, [])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from lock_enforcement.access.observe import (
@@ -22,6 +20,7 @@ from lock_enforcement.access.observe import (
 from lock_enforcement.access.plan import plan_consumer, plan_locks, unlocked_in_doubt
 from lock_enforcement.access.report import plan_violations, report_consumer
 from lock_enforcement.access.seen import ConsumerSeen, ViolationsSeen
+from lock_enforcement.access.together import LocksTogether
 from tenantry.engine.flux import shared_profile
 from tenantry.engine.reader import Reader
 from tenantry.engine.snapshot import Prefetch, Snapshot
@@ -39,22 +38,12 @@ CONSUMER = "consumer"
 VIOLATIONS = Owner("violations", DEFAULT)
 LOCKS = Owner("locks", DEFAULT)
 """All locks at once, where many are to be put on: first of a sweep, and without a word to anybody."""
-LOCKED_WITHIN_S = 10.0
-"""So long a consumer's own run waits for them, at most."""
 PAUSE_S = 0.1
 """The echoes of a lock's two writes share one run."""
 LISTED_PAUSE_S = 0.5
 """Consumers that are denied at once are listed by few writes."""
 UNSERVED_S = 1.0
 """The time between the two looks before locks go for want of a profile: a server that starts serves it by then."""
-
-
-@dataclass(slots=True)
-class _Locking:
-    """The run that puts on all locks: that it is known of which consumers, and its end."""
-
-    known: asyncio.Event = field(default_factory=asyncio.Event)
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def owner_of(row: Consumer, namespace: str, name: str) -> Owner:
@@ -101,10 +90,7 @@ class AccessLocks(Unit):
         self._stuck: set[Owner] = set()
         """Owners whose last run did not end well, and that no sweep has found at rest since: till then nothing is known, and a
         sweep looks at what consumers among them were told, too."""
-        self._locking: _Locking | None = None
-        """While all locks are put on."""
-        self._untold: set[Owner] = set()
-        """Those that got, or are about to get, their lock with all others, and were not looked at since: a hint."""
+        self._together = LocksTogether()
         self.handlers = {
             LOCKS.type: Handler[tuple[ConsumerSeen, ...]](
                 observe=self._observe_locks,
@@ -137,35 +123,22 @@ class AccessLocks(Unit):
 
     async def _observe_locks(self, _: Owner, reader: Reader) -> tuple[ConsumerSeen, ...]:
         if not reader.live:
-            return await observe_unlocked(reader)
-        self._locking = locking = self._locking or _Locking()
-        found = await observe_unlocked(reader)
-        if len(self._untold) < limits.REMEMBERED:
-            self._untold.update(_owner(each.row, each.live) for each in found)
-        locking.known.set()
+            found = await observe_unlocked(reader)
+            self._together.found(await _rules_of(reader), found)
+            return found
+        self._together.begin()
+        taken = self._together.take_found(await _rules_of(reader))
+        found = await observe_unlocked(reader) if taken is None else taken
+        self._together.is_of(_owner(each.row, each.live) for each in found)
         return found
 
     def _locked(self, owner: Owner, well: bool) -> None:
-        if self._locking is not None:
-            self._locking.known.set()
-            self._locking.ended.set()
-            self._locking = None
+        self._together.end()
         self._ended(owner, well)
-
-    async def _after_locks(self, owner: Owner) -> None:
-        """Wait while locks are put on, where the consumer gets or got its own with others: telling why would keep those back."""
-        if self._locking is None:
-            return
-        locking = self._locking
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOCKED_WITHIN_S):
-                await locking.known.wait()
-                if owner in self._untold:
-                    await locking.ended.wait()
 
     async def _observe_consumer(self, owner: Owner, reader: Reader) -> ConsumerSeen | None:
         if reader.live:
-            await self._after_locks(owner)
+            await self._together.wait(owner)
         row, _, name = owner.name.partition(":")
         seen = await observe_consumer(row, owner.namespace, name, reader, untold=owner in self._stuck)
         if reader.live:
@@ -221,7 +194,7 @@ class AccessLocks(Unit):
 
     def _looked_at(self, owner: Owner) -> None:
         self._stuck.discard(owner)
-        self._untold.discard(owner)
+        self._together.untold.discard(owner)
         left = self._due.get(owner.namespace)
         if left is not None:
             left.discard(owner)
@@ -232,7 +205,7 @@ class AccessLocks(Unit):
         if well:
             self._looked_at(owner)
             return
-        self._untold.discard(owner)
+        self._together.untold.discard(owner)
         self._swept, self._entries, self._labels = {}, None, None
         if len(self._stuck) < limits.REMEMBERED:
             self._stuck.add(owner)
@@ -248,9 +221,9 @@ class AccessLocks(Unit):
         del hint
         match key.api_version, key.kind:
             case (TENANCY_PROFILE.api_version, TENANCY_PROFILE.kind):
-                return [] if self._knows(await shared_profile(reader)) else EVERY
+                return self._unless_known(await shared_profile(reader))
             case (ACCESS_INDEX.api_version, ACCESS_INDEX.kind):
-                return [] if self._knows(await index_object(reader)) else EVERY
+                return self._unless_known(await index_object(reader))
             case (NAMESPACE.api_version, NAMESPACE.kind):
                 return await self._in_namespace(key.name, reader)
         profile = Profile.of(await shared_profile(reader))
@@ -261,6 +234,13 @@ class AccessLocks(Unit):
                     return await self._consumer(row, key, profile, reader)
         return []
 
+    def _unless_known(self, live: Object | None) -> Stages:
+        """All consumers, for a profile or an index that they were not looked at with."""
+        if self._knows(live):
+            return []
+        self._together.asked_again()
+        return EVERY
+
     def _knows(self, live: Object | None) -> bool:
         """Whether all were looked at with this one: the sweep in which one of them failed looks at lists again, and knows."""
         return live is not None and not self._stuck and self._is_swept(live)
@@ -270,7 +250,7 @@ class AccessLocks(Unit):
 
     async def _consumer(self, row: Consumer, key: Key, profile: Profile, reader: Reader) -> Stages:
         """The consumer, and the list of all that are denied where it has to change."""
-        await self._after_locks(owner_of(row, key.namespace, key.name))
+        await self._together.wait(owner_of(row, key.namespace, key.name))
         seen = await observe_consumer(row.name, key.namespace, key.name, reader)
         is_denied = seen is not None and seen.is_denied
         is_listed = self._denied is None or f"{key.kind}/{key.namespace}/{key.name}" in self._denied
@@ -323,7 +303,7 @@ class AccessLocks(Unit):
         if index is not None and self._entries is not None:  # what is left of an index that was deleted
             self._apart = {owner: seen for owner, seen in self._apart.items() if seen[0] == index["metadata"]["uid"]}
         named = [LOCKS, *owners, VIOLATIONS] if profile is not None else owners
-        for hints in (self._stuck, self._untold):
+        for hints in (self._stuck, self._together.untold):
             hints.intersection_update(named)
         return named
 
@@ -335,7 +315,7 @@ class AccessLocks(Unit):
             return await self.sweep(reader)
         changed = ChangedEntries.between(before, after)
         listed = await self._consumers(profile, reader)
-        due = self._untold.union(self._apart, *self._due.values())
+        due = self._together.untold.union(self._apart, *self._due.values())
         owners = [
             owner
             for each in listed
@@ -372,6 +352,12 @@ class AccessLocks(Unit):
         self._swept = {each["uid"]: each["generation"] for each in known}
         self._entries = AccessEntries.of(index) if index is not None and self._is_swept(index) else None
         self._apart = {each: (uid, seen) for each, (uid, seen) in self._apart.items() if seen > self._swept.get(uid, 0)}
+
+
+async def _rules_of(reader: Reader) -> Hashable:
+    """In which generation the profile and the index are."""
+    read = await asyncio.gather(shared_profile(reader), index_object(reader))
+    return tuple((each["metadata"]["uid"], each["metadata"]["generation"]) for each in read if each is not None)
 
 
 def _listed_after(listed: Iterable[ListedConsumers], reader: Reader) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from scope_binding.sources.memory import decisive, place_of, state_of
@@ -26,7 +26,7 @@ from scope_binding.sources.seen import (
 )
 from tenantry.api.errors import KindNotServed
 from tenantry.engine.reader import Reader
-from tenantry.engine.reads import if_served
+from tenantry.engine.reads import by_name, if_served
 from tenantry.engine.recorder import now_micro
 from tenantry.engine.unit import OutdatedError
 from tenantry.model.flux.access import AccessEntries
@@ -44,7 +44,7 @@ from tenantry.model.kinds import EVENT, NAMESPACE, Kind, Object, is_terminating,
 
 _IN_A_NAMESPACE = frozenset((each.group, each.kind) for each in (*SHARED_KINDS, SOURCE_GRANT))
 FEW_SOURCES = 16
-"""So many sources of a namespace, at most, are read by name."""
+"""So many sources, and as many SourceGrants, of a namespace, at most, are read by name."""
 FEW_NAMESPACES = 8
 """Of so many, at most, sources are listed apart; of more all of them at once."""
 
@@ -176,16 +176,12 @@ async def _shared_places(reader: Reader, index: Object | None, namespace: str, *
     if not served.keys() >= _kinds_of(woken | known):
         return None
     many = _kinds_of(known) if len(known | woken) > FEW_SOURCES else frozenset()
-    grants, changed, lists, now = await asyncio.gather(
-        reader.list_since(SOURCE_GRANT, namespace, since, keep=kept_grant),
-        asyncio.gather(*(reader.get(SOURCE_GRANT, each.name, namespace) for each in causes if each.kind == SOURCE_GRANT.kind)),
-        listed(many),
-        read(woken if many else woken | known),
+    changed = [each.name for each in causes if each.kind == SOURCE_GRANT.kind]
+    live, lists, now = await asyncio.gather(
+        _grants(reader, namespace, since, changed), listed(many), read(woken if many else woken | known)
     )
-    if any(each is None for each in changed):
+    if not live.keys() >= set(changed):
         return None
-    live = {each["metadata"]["name"]: each for each in grants}
-    live |= {each["metadata"]["name"]: kept_grant(each) for each in changed if each is not None}
     specs = [each["spec"] for each in live.values()]
     named = {(each["sourceRef"]["kind"], each["sourceRef"]["name"]) for each in specs if "sourceRef" in each}
     selected = {each["sourceSelector"]["kind"] for each in specs if "sourceRef" not in each}
@@ -201,6 +197,17 @@ async def _shared_places(reader: Reader, index: Object | None, namespace: str, *
     return Places(
         frozenset(served), tuple(kept_source(each) for each in found.values() if each is not None), tuple(live.values())
     )
+
+
+async def _grants(reader: Reader, namespace: str, since: str, changed: Collection[str]) -> dict[str, Object]:
+    """The SourceGrants of a namespace by name: as new as a resourceVersion, and those that changed as they are now."""
+    if len(changed) > FEW_SOURCES:
+        return {each["metadata"]["name"]: each for each in await reader.list(SOURCE_GRANT, namespace, keep=kept_grant)}
+    listed, now = await asyncio.gather(
+        reader.list_since(SOURCE_GRANT, namespace, since, keep=kept_grant), by_name(SOURCE_GRANT, changed, reader, namespace)
+    )
+    found = {each["metadata"]["name"]: each for each in listed if each["metadata"]["name"] not in now}
+    return found | {name: kept_grant(live) for name, live in now.items() if live is not None}
 
 
 def _kinds_of(names: Iterable[tuple[str, str]]) -> frozenset[str]:

@@ -34,6 +34,8 @@ INDEX = Owner("index", DEFAULT)
 TOLD = "access"
 UNSERVED_S = 1.0
 """The time between the two looks before the grants of kinds go that are not served: a server that starts has them by then."""
+TOLD_AT_ONCE = 2
+"""Conditions of hundreds of SourceGrants that change at once leave an API server the time to have consumers locked."""
 WRITTEN_S = 1.0
 """The time between the two looks before it is told that the index was not written: a run for it may be under way."""
 
@@ -76,6 +78,7 @@ class SourceAccess(Unit):
                 accepts=lambda owner: not owner.namespace and is_dns_label(owner.name),
                 doubtful=told_when_seen_twice,
                 second_look_after_s=lambda seen: WRITTEN_S if not_in_force_yet(seen) else 0.0,
+                writes_at_once=TOLD_AT_ONCE,
                 ended=self._told_ended,
             ),
         }

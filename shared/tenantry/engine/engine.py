@@ -27,7 +27,7 @@ from tenantry.engine.decision import decide, stands_aside
 from tenantry.engine.decisions import DecisionNotes, OnDecision
 from tenantry.engine.due import LEADS, due
 from tenantry.engine.failure import failed, step_aside
-from tenantry.engine.flight import Ask, JustRead, SingleFlight
+from tenantry.engine.flight import Ask, JustRead, SingleFlight, nobody_waits
 from tenantry.engine.last_runs import LastRuns, ReadStates, is_ended
 from tenantry.engine.news import nothing_new
 from tenantry.engine.reader import Reader
@@ -48,6 +48,7 @@ log = logging.getLogger("tenantry")
 ATTEMPTS = 5
 FAN_OUT_ABOVE = 50
 EVERY_PAUSE_S = 0.25
+LED_WITHIN_S = 5.0  # so long a sweep waits for what leads before it looks at lists: side by side both take twice as long
 TOLD = "refused and told"
 WAITS = "waits for what another run is about to change"
 BUG = Verdict(500, "internal error")
@@ -232,9 +233,10 @@ class Engine:
             return not busy and any(not self._last.is_echo(name, key, of.told.get(key)) for key in of.causes)
 
         name, pause_s = _name(unit, owner), unit.handlers[owner.type].pause_s
+        place = self._place if owner not in unit.leading else nobody_waits  # others hold places, and wait for it
         if whom := unit.handlers[owner.type].party(owner):
             ask = replace(ask, parties=frozenset({whom}))
-        return await self._flight.run(name, ask, known, work, pause_s=pause_s, place=self._place, is_news=is_news)
+        return await self._flight.run(name, ask, known, work, pause_s=pause_s, place=place, is_news=is_news)
 
     @asynccontextmanager
     async def _place(self, ask: Ask) -> AsyncIterator[bool]:
@@ -285,13 +287,14 @@ class Engine:
     async def _converge(self, unit: Unit, owner: Owner, ask: Ask, first: Reader) -> Verdict:
         name, states, handler = _name(unit, owner), self.states[unit.name], unit.handlers[owner.type]
         writes, patient, raced = 0, False, False
+        gate = asyncio.Semaphore(handler.writes_at_once or limits.WRITES_AT_ONCE)
         for attempt in range(ATTEMPTS):
             try:
                 plan, observed, reader = await decide(handler, owner, first.anew(attempt, raced=raced) if attempt else first)
             except OutdatedError as error:
                 log.info("%s", error)
                 continue
-            outcome = await self._writer.write(plan, states=states, note=first.note)
+            outcome = await self._writer.write(plan, gate, states, first.note)
             writes += outcome.writes
             self._last.wrote(name, outcome.written)
             raced = raced or outcome.conflict or bool(outcome.refusals)
@@ -309,7 +312,7 @@ class Engine:
                 patient = patient or stale
                 continue
             report = handler.report(observed, tuple(outcome.refusals))
-            reported = await self._writer.write(report, states=states, note=first.note)
+            reported = await self._writer.write(report, gate, states, first.note)
             writes += reported.writes
             self._last.wrote(name, reported.written)
             if reported.transient is not None:
@@ -372,6 +375,7 @@ class Engine:
             try:
                 if await stands_aside(unit, self._api):
                     break
+                await self._flight.landed((_name(unit, owner) for owner in unit.leading), LED_WITHIN_S)
                 busy = self._flight.busy()  # they may write what they read before the lists: run again
                 todo = await due(unit, self._api, lists, busy, stuck, leads=attempt < LEADS, every=every)
             except ApiError as error:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -72,6 +72,13 @@ class Ask:
 Work = Callable[[Ask, JustRead], Awaitable[Verdict]]
 Place = Callable[[Ask], AbstractAsyncContextManager[bool]]
 """Where a run takes place: entered before it begins, which may last; gives whether it could begin at once."""
+
+
+def nobody_waits(_: Ask) -> AbstractAsyncContextManager[bool]:
+    """A place that there is always."""
+    return nullcontext(True)
+
+
 IsNews = Callable[[Ask], bool]
 """Whether the events tell of what no run of the owner has read or written."""
 
@@ -121,7 +128,7 @@ class SingleFlight:
         work: Work,
         *,
         pause_s: float = 0.0,
-        place: Place = lambda _: nullcontext(True),
+        place: Place = nobody_waits,
         is_news: IsNews = lambda _: False,
     ) -> Verdict:
         """The verdict of a run for ``owner`` that begins now or later, and does at least what ``ask`` says.
@@ -177,6 +184,14 @@ class SingleFlight:
             lane.hurried = 0
         else:
             lane.hurried += 1
+
+    async def landed(self, owners: Iterable[str], within_s: float) -> None:
+        """Wait while runs for these owners follow one another, so long at most."""
+        until = time.monotonic() + within_s
+        for owner in owners:
+            while (lane := self._lanes.get(owner)) is not None and lane.running and (left := until - time.monotonic()) > 0:
+                await asyncio.wait({lane.first.future}, timeout=left)
+                await asyncio.sleep(0)  # the next one, if any, is the first by then
 
     def busy(self) -> frozenset[str]:
         """The owners that run now: what they have read may be older than this moment."""

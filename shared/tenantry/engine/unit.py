@@ -116,6 +116,9 @@ class Handler(Generic[Observed]):
     written but the report."""
     told_next: bool = False
     """Whether an owner of the next stage tells what was refused for want of a right: then that stage runs although it was."""
+    writes_at_once: int = 0
+    """How many writes of a run are under way, at most: few where they only tell, beside others on which something waits.
+    0: `tenantry.model.limits.WRITES_AT_ONCE`."""
     rests_on_reads: bool = False
     """Whether a run decides by what it reads itself, and by nothing that this process has read for others, and has done all that
     is to be done when it ends well: then events that tell only of what the last run for the owner has read need no run
@@ -142,7 +145,7 @@ class Unit(ABC):
     """Kinds of which an object is read by name to see whether an event needs a run: those that it may get and that are small."""
     leading: Sequence[Owner] = ()
     """Owners whose runs come before anything else is planned in a sweep, where they are due; then lists are read anew.  Where an
-    event asks for a sweep and one is under way they run at once, and do not wait for its end."""
+    event asks for a sweep and one is under way they run at once, and do not wait for its end, nor for a place among the runs."""
 
     @abstractmethod
     async def owners(self, key: Key, hint: Mapping[str, str], reader: Reader) -> Stages:
