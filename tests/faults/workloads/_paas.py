@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from tenantry.api.errors import ConflictError
 from tenantry.model.conditions import find_condition
 from tenantry.model.kinds import Object, annotations_of, is_terminating, object_of
-from tenantry.model.paas.names import ASKED_BY, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID, PARTS, SHARED
+from tenantry.model.paas.names import ASKED_BY, MANAGED_BY_PAAS, PAAS, PAAS_CONFIG, PAAS_NS, PAAS_UID, PARTS, READY, SHARED
 from tenantry.testing.naming import tag_of
 from tenantry.testing.workload import Run, Step, Workload, apply, together
 from tenantry.testing.world import Moment
@@ -163,7 +163,10 @@ def tells(obj: Object) -> bool:
     """Whether a Paas or PaasNS, a Warning, or the PaasConfig about a quota that several share tells of something wrong."""
     if obj["kind"] == PAAS_CONFIG.kind:
         return any(each["status"] == "False" for each in obj["status"]["conditions"])
-    return obj.get("type") == "Warning" or any((find_condition(obj, part) or {}).get("status") == "False" for part in PARTS)
+    if obj.get("type") == "Warning" or any((find_condition(obj, part) or {}).get("status") == "False" for part in PARTS):
+        return True
+    ready = find_condition(obj, READY) or {}  # of namespaces and quotas that cannot go: what is left of a Paas has no parts
+    return obj["kind"] == PAAS.kind and is_terminating(obj) and " was refused: " in ready.get("message", "")
 
 
 def of_paas(function: str, service: str, base: Spec, **options: Any) -> Workload:
